@@ -9,11 +9,12 @@ from collections.abc import Callable
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render
 from recoveryd.cli.steps import Steps
+from recoveryd.clients import Config
 from recoveryd.core import BusyError, RefusedError, command_line, going_by
-from recoveryd.disk import LockOwner, watchers
-from recoveryd.doctor import HOW
+from recoveryd.disk import LockOwner
+from recoveryd.doctor import HOW, daemons
 from recoveryd.service import Background, Manager, base, of_this_system
-from recoveryd.settings import paths
+from recoveryd.settings import load_sound, paths
 
 
 def start(arguments: argparse.Namespace) -> int:
@@ -77,7 +78,7 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
         say(f"it runs already, in the background (pid {pid})")
         return
     config_of(arguments)  # one that is not sound is said here, and not in the log
-    if other := _others():
+    if other := _others(arguments):
         hint = "Two would be in each other's way: end that one first."
         raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).", hint)
     config = arguments.config.absolute() if arguments.config else None
@@ -88,14 +89,16 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
     say(f"it ends when the machine does; `{command_line('install')}` starts it at each login")
 
 
-def _end(_: argparse.Namespace, background: Background, say: base.Say) -> None:
+def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
     if background.stop(say):
         return
-    if other := _others():
+    if other := _others(arguments):
         hint = "End it there (Ctrl-C in a terminal)."
         raise RefusedError(f"recoveryd runs {HOW.get(other[0].doing, '')} ({other[0]}), not by `start`.", hint)
     say("nothing runs")
 
 
-def _others() -> list[LockOwner]:
-    return watchers(paths.lock_dir(paths.state_dir()))
+def _others(arguments: argparse.Namespace) -> list[LockOwner]:
+    """List who runs as `status` tells it: one that looks after other stores is in nobody's way."""
+    config, _ = load_sound(Config, arguments.config or paths.config_file())
+    return daemons(config, (), paths.state_dir())

@@ -9,7 +9,16 @@ from recoveryd.doctor.bug_report import Sources, bundle
 from recoveryd.doctor.checks import CODES, examine, none_failed
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status, quick_status
+from recoveryd.doctor.status import (
+    HOW,
+    NOT_READABLE,
+    LedgerSummary,
+    Status,
+    StoreStatus,
+    collect_status,
+    daemons,
+    quick_status,
+)
 
 __all__ = [
     "CODES",
@@ -22,6 +31,7 @@ __all__ = [
     "StoreStatus",
     "bundle",
     "collect_status",
+    "daemons",
     "examine",
     "none_failed",
     "quick_status",

@@ -156,12 +156,23 @@ def test_a_restart_goes_by_the_configuration_of_the_start(run: Run, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("fakes")
-def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tmp_path: Path) -> None:
+def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tree: Tree) -> None:
     """Such as one in a terminal."""
-    with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
         for command, expected in (("start", 75), ("restart", 75), ("stop", 4)):
             code, _, err = run(command)
             assert code == expected and f"pid {os.getpid()}" in err
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_run_for_other_stores_is_in_nobodys_way(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`status` says that none runs and names `start`."""
+    monkeypatch.setattr(base, "command", lambda: (sys.executable, "-c", "raise SystemExit(1)"))
+    with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
+        assert "To start it: recoveryd start" in run("status")[1]
+        code, _, err = run("start")
+        assert code == 1 and "recoveryd logs" in err, "the program that stands for it was started"
+        assert run("stop") == (0, "nothing runs\n", "")
 
 
 def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None:
