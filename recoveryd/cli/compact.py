@@ -85,8 +85,9 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
     if found is not None and found.kind is _KIND:
         return found.failure
     if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):
+        first = found.changes and not (found.ignored or context.config.dry_run)
         repair = f"First: {command_line('scan', '--repair', session=session)}"
-        how = repair if found.changes and not found.ignored else f"{capital(found.outlook).rstrip('.')}."
+        how = repair if first else f"{capital(found.outlook).rstrip('.')}."
         raise RefusedError(f"This session is stuck on something else: {found.cause}.", how)
     made = context.clients.of(store).next_failure(store.load(session))
     if made is None:

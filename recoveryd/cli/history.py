@@ -57,7 +57,7 @@ def history(arguments: argparse.Namespace) -> int:
 
 def _none(*, any_at_all: bool) -> str:
     none = f"None of those. `{command_line('history')}` lists what there is."
-    return none if any_at_all else "No session needed a recovery so far."
+    return none if any_at_all else "No recovery so far."
 
 
 def _named(entry: Entry, whose: Whose) -> str:

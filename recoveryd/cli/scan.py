@@ -274,6 +274,7 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
     none = "none of those that could be read is stuck" if seen.unreadable else "none is stuck"
+    none += " but what is ignored" if seen.ignored else ""
     out.print(f"{sessions} in {plain(where)}: {f'{stuck} stuck' if stuck else none}{_others(seen)}.")
     if diff:
         for finding in (*found, *seen.ignored, *seen.elsewhere):
@@ -288,13 +289,11 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
     if seen.elsewhere and not diff:
         out.print()
         for reason, many in Counter(finding.diagnosis.reason for finding in seen.elsewhere).items():
-            print_wrapped(
-                out, f"{many} more {ended_words(reason)}: `{command_line('explain', session='ID')}` says more."
-            )
+            print_wrapped(out, f"{many} {ended_words(reason)}: `{command_line('explain', session='ID')}` says more.")
     if seen.ignored and not seen.named:
         out.print()
-        more = "1 more is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} more are"
-        print_wrapped(out, f"{more} stuck and ignored (`{command_line('ignore')}`).")
+        those = "1 is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} are"
+        print_wrapped(out, f"{those} stuck and ignored (`{command_line('ignore')}`).")
     healable = [f for f in found if f.changes and not f.healed and not f.undone]
     _advise(out, healable if advise else [], seen.asked, stuck)
 

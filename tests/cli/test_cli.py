@@ -87,7 +87,7 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     tree.stuck(words="Overloaded")
     code, out, err = run("scan")
     assert (code, err) == (0, "")
-    assert out.startswith("2 sessions in ") and "none is stuck.\n" in out and "1 more ended in an error" in out
+    assert out.startswith("2 sessions in ") and "none is stuck.\n" in out and "1 ended in an error" in out
     said = as_json(run, "scan")
     [elsewhere] = said.pop("elsewhere")
     assert (elsewhere["kind"], elsewhere["reason"]) == (None, "refused_elsewhere")
@@ -225,7 +225,7 @@ def test_nothing_is_repaired_while_it_is_not_known_what_is_ignored(tree: Tree, r
 
 
 def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
-    assert run("history") == (0, "No session needed a recovery so far.\n", "")
+    assert run("history") == (0, "No recovery so far.\n", "")
     sessions = {tree.stuck(), tree.stuck(words=EMPTY)}
     run("scan", "--repair")
     listed = as_json(run, "history")

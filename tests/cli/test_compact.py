@@ -22,6 +22,7 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import ConflictError
 from recoveryd.core.model import Change, Outcome
 from recoveryd.diagnose import Context, assessment, diagnose
+from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import MODEL, SessionBuilder
@@ -388,8 +389,15 @@ def _not_json(_: Run, tree: Tree) -> str:
     return session
 
 
+def _dry_run(_: Run, tree: Tree) -> str:
+    paths.config_file().parent.mkdir(parents=True)
+    paths.config_file().write_text("dry_run = true\n")
+    return tree.stuck()
+
+
 NO_REPAIR: dict[str, Callable[[Run, Tree], str]] = {
     "ignored": _ignored,
+    "a dry run by the configuration": _dry_run,
     "of a provider without rules": lambda _, tree: tree.stuck(model={"providerID": "own", "modelID": "m"}),
     "not explained": lambda _, tree: tree.stuck(turns("talk"), MISSING),
     "unreadable": _not_json,

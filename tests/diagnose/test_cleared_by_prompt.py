@@ -35,7 +35,7 @@ def test_it_is_told_and_not_stuck(tree: Tree, bench: Bench, run: Run, kind: Kind
     code, out, _ = run("scan", "--repair", "--yes", "--json")
     data = json.loads(out)
     assert (code, data["stuck"], [one["reason"] for one in data["elsewhere"]]) == (0, [], [kind])
-    assert "1 more ended in a refusal that its next prompt clears" in " ".join(run("scan")[1].split())
+    assert "1 ended in a refusal that its next prompt clears" in " ".join(run("scan")[1].split())
     assert "a new prompt clears it" in " ".join(run("explain", "--session", session)[1].split())
     told = bench.recovery.attempt(case(tree.store, failure, kind))
     assert told.outcome is Outcome.REFUSED, "the daemon says so once, and does not wait for anything else"
