@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from recoveryd.clients.opencode.processes import first_process_using, processes_using
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.store import Store
 from recoveryd.core import Message, Session
-
-if TYPE_CHECKING:
-    pass
 
 _REMEMBERED_S = 1.0  # one look at all processes does for many sessions
 PROVIDER_S = (
