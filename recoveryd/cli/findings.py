@@ -76,9 +76,10 @@ _REASONS = {
         "ended in a refusal, in a turn that was taken back since",
     ),
     COPIED: _Reason(
-        "refused before the session was copied (a fork, an import)",
-        "nothing is to be repaired: nothing that was copied is known to be refused. Prompt it",
-        "ended in a refusal before the session was copied (a fork, an import)",
+        "refused before the session was copied (a fork, an import, an upgrade of its client)",
+        "left alone until it is refused here: it may have been repaired before it was copied. Prompt it",
+        "ended in a refusal before the session was copied (a fork, an import, an upgrade of its client), left alone "
+        "until it is refused here",
     ),
     OF_SUBAGENT: _Reason(
         "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",

@@ -60,6 +60,7 @@ def test_a_fork_of_what_was_healed_is_not_stuck_and_not_edited(
     data = json.loads(out)
     assert (code, data["stuck"]) == (0, [])
     assert [(one["session"], one["reason"]) for one in data["elsewhere"]] == [(new, "refused_before_copy")]
+    assert data["elsewhere"][0]["action"].startswith("left alone until it is refused here")
     assert tree.files() == before
 
 
