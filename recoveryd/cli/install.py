@@ -84,7 +84,7 @@ def uninstall(arguments: argparse.Namespace) -> int:
     kept = None if arguments.purge else leave.remove_state(state, config, steps.say)
     if arguments.purge:
         leave.remove_everything(state, arguments.config or paths.config_file(), config, steps.say)
-    leave.remove_empty_folders([*empty, locks, state, config.parent])
+    leave.remove_empty_folders([*empty, locks, state, paths.config_file().parent])
 
     def show(out: Console) -> None:
         if kept:

@@ -289,7 +289,7 @@ def test_uninstall_goes_by_the_configuration_that_the_service_was_given(
     monkeypatch.setattr("recoveryd.cli.plugin.put_or_leave_plugins", lambda _do, by, *_: asked.append(by.max_retries))
     code, out, _ = run("uninstall", "--purge", "--yes")
     assert (code, asked, named.read_text(), usual.exists()) == (0, [4], "max_retries = 4\n", False)
-    assert f"left: {named}" in out
+    assert f"left: {named}" in out and not usual.parent.exists()
 
 
 @pytest.mark.parametrize("purge", [(), ("--purge", "--yes")])
