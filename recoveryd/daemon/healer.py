@@ -121,7 +121,7 @@ class Healer:
         `renewed`: it goes on by another configuration, which says whether these sessions are told to go on. `leave`:
         they are left to the process that comes next.
         """
-        self._ending = renewed is None
+        self._ending = renewed is None or bool(renewed.config.idle)
         self._resumer = Resumer(renewed or self._context)
         for recovery in () if leave else self._lifecycle.waiting():
             self._log_once.safely("confirm", partial(self._lifecycle.end, recovery))

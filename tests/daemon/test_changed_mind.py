@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,9 +82,18 @@ def test_what_was_too_old_by_another_measure_is_looked_at_again(
         until(lambda: is_healed(tree, made.session["id"]))
 
 
-@pytest.mark.parametrize("then", [True, False, None])
+@pytest.mark.parametrize(
+    ("then", "prompts"),
+    [
+        ({"auto_resume": True, "max_retries": 2}, 1),
+        ({"auto_resume": False}, 0),
+        ({"auto_resume": True, "dry_run": True}, 0),
+        ({"auto_resume": True, "enabled": False}, 0),
+        (None, 0),
+    ],
+)
 def test_a_repair_that_is_read_back_behind_a_reload_goes_on_as_the_new_configuration_says(
-    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bool | None
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: dict[str, Any] | None, prompts: int
 ) -> None:
     """It was never told to go on. None: the daemon is stopped."""
     monkeypatch.setattr(recoveryd.heal.lifecycle, "CONFIRM_S", 1.0)
@@ -91,9 +101,7 @@ def test_a_repair_that_is_read_back_behind_a_reload_goes_on_as_the_new_configura
     with listening(Fake(directory="/planted")) as fake:
         known = OpencodeSettings(server_url=fake.url)
         with running(tmp_path, tree.store, auto_resume=True, opencode=known) as daemon:
-            daemon.daemon._load = lambda: Config(
-                notify=Notify(desktop=False), auto_resume=bool(then), max_retries=2, opencode=known
-            )
+            daemon.daemon._load = lambda: Config(notify=Notify(desktop=False), opencode=known, **(then or {}))
             daemon.idle()
             daemon.daemon._healer._context.started = 0.0  # what is planted failed some seconds ago
             fake.session = session = tree.stuck()
@@ -106,5 +114,5 @@ def test_a_repair_that_is_read_back_behind_a_reload_goes_on_as_the_new_configura
                 daemon.daemon.reload()
             until(lambda: daemon.events)
     prompted = [path for path in fake.paths() if path.endswith("/prompt_async")]
-    assert len(prompted) == (1 if then else 0)
+    assert len(prompted) == prompts
     assert [event.outcome for event in daemon.events] == [Outcome.HEALED]
