@@ -206,10 +206,11 @@ def test_a_message_names_a_command_as_it_is_to_be_typed_in_this_call() -> None:
     """
     commands = "|".join(sorted({help_of.prog.split()[1] for _, help_of in subparsers(make_parser())}))
     written = re.compile(rf"\brecoveryd ({commands})\b(?!.*--config )", re.S)
+    told_at_once = ("cli", "daemon", "doctor", "ledger", "service", "settings", "tell")
     general = ["parser", "parser_upkeep", "manual", "completion", "demo", "overrides"]  # of no call, or recorded
     found = []
     for module, path in MODULES.items():
-        if package(module) in ("cli", "doctor", "service", "settings", "tell") and path.stem not in general:
+        if package(module) in told_at_once and path.stem not in general:
             told = {id(n.value) for n in ast.walk(parsed(path)) if isinstance(n, ast.Expr)}  # docstrings
             texts = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.Constant) and id(n) not in told]
             found += [f"{module}: {n.value}" for n in texts if isinstance(n.value, str) and written.search(n.value)]

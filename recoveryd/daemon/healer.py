@@ -9,7 +9,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root_session
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, keep_newest, kind_info
+from recoveryd.core import Event, Outcome, RecoverydError, Refusal, command_line, keep_newest, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
@@ -78,7 +78,8 @@ class Healer:
     def held_there(self, store: Store, session: str) -> str | None:
         """Tell why nothing may be written to a session now: its store is held, or its user wants it left alone."""
         alone = left_alone(self._context, store, session)
-        return self.held(store) or ("its session is ignored (`recoveryd ignore` lists what is)" if alone else None)
+        ignored = f"its session is ignored (`{command_line('ignore')}` lists what is)"
+        return self.held(store) or (ignored if alone else None)
 
     def open(self, store: Store) -> list[str]:
         """List the sessions that the next sweep looks at again."""
@@ -201,7 +202,8 @@ class Healer:
         """Whether the user wants this session, or all of them for now, left alone; the next sweep asks again."""
         pause = paused(self._context.state_dir, time.time())
         if pause is not None:
-            self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `recoveryd unpause`")
+            ends = command_line("unpause")
+            self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `{ends}`")
             return True
         self._log_once.forget("pause")
         return left_alone(self._context, store, session)

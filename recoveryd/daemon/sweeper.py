@@ -9,7 +9,7 @@ from itertools import chain
 from loguru import logger
 
 from recoveryd.clients import Store, Whose, is_store_of
-from recoveryd.core import ActiveError, BusyError, RecoverydError
+from recoveryd.core import ActiveError, BusyError, RecoverydError, command_line
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.store_locks import StoreLocks
@@ -147,9 +147,10 @@ class Sweeper:
             logger.info("watching {} ({} session{})", store.root, count, "" if count == 1 else "s")
             if old:
                 logger.info(
-                    "{} got stuck more than {:g} hours ago: `recoveryd scan` lists {}",
+                    "{} got stuck more than {:g} hours ago: `{}` lists {}",
                     "1 session" if len(old) == 1 else f"{len(old)} sessions",
                     self._context.config.lookback_hours,
+                    command_line("scan"),
                     "it" if len(old) == 1 else "them",
                 )
 

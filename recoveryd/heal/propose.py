@@ -22,6 +22,7 @@ from recoveryd.core import (
     Refusal,
     Session,
     Wire,
+    command_line,
     deed_names,
     explained_by,
     keep_newest,
@@ -123,7 +124,8 @@ class Proposer:
     def heed(self, case: Case) -> None:
         """Raise LeftAloneError if the user wants the session left alone by now."""
         if left_alone(self._context, case.store, case.session):
-            raise LeftAloneError("You said to leave this session or folder alone (`recoveryd ignore` lists both).")
+            lists = command_line("ignore")
+            raise LeftAloneError(f"You said to leave this session or folder alone (`{lists}` lists both).")
 
     def _editing(self, case: Case, session: Session, earlier: Proposal | None) -> Proposal | Refusal:
         from recoveryd.repair import objections, plan  # late: only a stuck session needs it

@@ -26,6 +26,7 @@ from recoveryd.core import (
     NotFoundError,
     Outcome,
     PastRecovery,
+    command_line,
     failpoint,
     is_session_id,
 )
@@ -258,7 +259,7 @@ class Ledger:
     def get(self, name: str) -> Entry:
         """Return the recovery of this id, or of the one that begins so. Raises `NotFoundError`, with near ids."""
         if is_session_id(name):
-            hint = f"`recoveryd history --session {name}` lists those of the session."
+            hint = f"`{command_line('history', session=name)}` lists those of the session."
             mine = [r.id for r in self.history(3, name)]
             raise NotFoundError(f"{name} is the id of a session; wanted is that of a recovery.", hint, recoveries=mine)
         wanted = name.strip().lower()

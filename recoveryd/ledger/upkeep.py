@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recoveryd.core import CUT_OFF, BusyError, Change, Entry, NotFoundError, Outcome, RefusedError
+from recoveryd.core import CUT_OFF, BusyError, Change, Entry, NotFoundError, Outcome, RefusedError, command_line
 from recoveryd.ledger.file import KINDS, column_text, column_value
 from recoveryd.ledger.images import DAY_S, Images, digest, droppable
 from recoveryd.ledger.ledger import Ledger
@@ -143,13 +143,13 @@ class Upkeep:
         """
         entries = self._file.entries("WHERE session = ? ORDER BY seq DESC", session)
         if not entries and not self._file.entries("WHERE root = ? LIMIT 1", session):
-            hint = "`recoveryd history` lists what it has."
+            hint = f"`{command_line('history')}` lists what it has."
             if (meant := self._ledger.find(session)) is not None:
                 hint = f"That is the id of a recovery; its session is {meant.session}."
             raise NotFoundError(f"The ledger has nothing of a session {session}.", hint)
         for entry in entries:
             if entry.outcome in CUT_OFF:
-                hint = "Start `recoveryd run` once: it brings it to an end, and then this can be forgotten."
+                hint = f"Start `{command_line('run')}` once: it brings it to an end, and then this can be forgotten."
                 raise RefusedError(f"{entry.id} of this session is under way, or was cut off by a crash.", hint)
         return entries
 

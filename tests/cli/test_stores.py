@@ -61,6 +61,9 @@ def test_a_command_that_is_named_does_what_this_call_was_about(tree: Tree, run: 
     [entry] = as_json(run, "history")
     assert f"recoveryd undo {entry['id']}{by}" in run("--config", str(named), "show", entry["id"])[1]
     assert named.name not in run("show", entry["id"])[1]
+    named.write_text(f'ignore = ["{session}"]\n')
+    told = " ".join(run("--config", str(named), "explain", "--session", session)[1].split())
+    assert f"`recoveryd ignore{by}` lists both" in told
 
 
 def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run: Run, copy: Path) -> None:
