@@ -39,6 +39,7 @@ class TranscriptStatus:
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
     since: set[str] = field(default_factory=set)  # the lines from the newest failure on, by their ids; it only grows
     taken_back: bool = False  # its user went back to before the failures
+    copied: bool = False  # the failures are those of the session that this one was made from
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
     working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
@@ -58,7 +59,9 @@ class TranscriptStatus:
             earlier=self.failures[1:],
             asked=(PROVIDER, self.model),
         )
-        return replace(found, kept=replace(found, failure=None, earlier=())) if self.taken_back else found
+        if not (self.taken_back or self.copied):
+            return found
+        return replace(found, kept=replace(found, failure=None, earlier=()), copied=self.copied)
 
 
 def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *, side: bool) -> TranscriptStatus:
@@ -129,7 +132,7 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
     if isinstance(event, Line) and status.failures:
         status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long
     found = _told(status, event, store, session)
-    return found if found.failures else replace(found, since=set(), taken_back=False)
+    return found if found.failures else replace(found, since=set(), taken_back=False, copied=False)
 
 
 def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
@@ -152,8 +155,9 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
     if error_record.is_refusal(event.data):
         error = error_record.read(event.data)
         failure = Failure(store, session, event.uuid, event.ms, error, PROVIDER, status.model)
-        before = () if status.taken_back else status.failures
-        return replace(status, failures=(failure, *before), since={event.uuid}, taken_back=False, prompt="", working=0)
+        before = () if status.taken_back or (status.copied and not event.copied) else status.failures
+        told = replace(status, failures=(failure, *before), taken_back=False, copied=event.copied)
+        return replace(told, since={event.uuid}, prompt="", working=0)
     if event.refused:
         return status
     if event.model:

@@ -60,6 +60,12 @@ class Line:
         return self.data.get("isApiErrorMessage") is True
 
     @property
+    def copied(self) -> bool:
+        """Whether another session asked for it, of which this one is a branch (`/branch`, `--fork-session`)."""
+        asked = text_of(self.data, "requestSessionId")
+        return bool(asked and asked != self.data.get("sessionId")) or isinstance(self.data.get("forkedFrom"), Mapping)
+
+    @property
     def answers(self) -> bool:
         """Whether it holds what tools gave back: nobody asked anything."""
         return self.type == "user" and any(_type(block) == "tool_result" for block in self._blocks)

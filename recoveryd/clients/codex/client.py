@@ -98,10 +98,12 @@ class Codex(WithoutServer):
         return "a Codex has the thread open" if store.opened(session) is not None else None
 
     def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
-        """Go by when the thread was opened, while it is; else only `codex exec` tells, which reads it for one turn."""
+        """Go by when the thread was opened, if it was before the failure; else only `codex exec` tells, which reads it
+        for one turn.
+        """
         assert isinstance(store, CodexThreads)
         opened = store.opened(session.id)
-        if opened is not None:
+        if opened is not None and opened <= failure.time / 1000:
             return opened > since
         turn = session.message(failure.message)
         return turn is not None and bool(turn.data.get("exec")) and turn.created > (since + _LOADING_S) * 1000

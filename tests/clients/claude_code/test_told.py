@@ -128,6 +128,41 @@ def test_what_is_left_is_not_blamed_for_what_was_taken_back(run: Run, tmp_path: 
     assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() == before
 
 
+@pytest.mark.parametrize("words", [ILLEGAL, "messages.2.content.1.image.source.url: Could not process image"])
+@pytest.mark.parametrize("mark", ["forkedFrom", "requestSessionId"])
+def test_a_branch_of_what_was_healed_is_not_stuck_and_not_edited(
+    run: Run, tmp_path: Path, words: str, mark: str
+) -> None:
+    """As `/branch` writes it: all lines again, the old refusal too, each with the session that it is from."""
+    projects = tmp_path / ".claude" / "projects"
+    first, new = Transcript(start=int(time.time() * 1000) - 90_000), Transcript()
+    first.user([text("look"), {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}])
+    turn(first, "fine")
+    first.user("more")
+    first.refused(words)
+    for line in first.lines:
+        assert isinstance(line, dict)
+        is_from = {"sessionId": first.session, "messageUuid": line["uuid"]} if mark == "forkedFrom" else first.session
+        new.event({**line, "sessionId": new.session, mark: is_from})
+    path = new.write(projects)
+    before = path.read_bytes()
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    data = json.loads(out)
+    assert (code, data["stuck"]) == (0, [])
+    assert [(one["session"], one["reason"]) for one in data["elsewhere"]] == [(new.session, "refused_before_copy")]
+    assert path.read_bytes() == before
+    new.last = first.last
+    new.ms = int(time.time() * 1000) - 80_000
+    new.user("hello")
+    new.refused("Number of requests exceeds your rate limit", 429, "rate_limit_error")
+    new.write(projects)
+    assert json.loads(run("scan", "--json")[1])["stuck"] == [], "what is turned away leaves no copied refusal in force"
+    new.user("hello")
+    new.refused("messages.0.content.1.image.source.url: Could not process image")
+    new.write(projects)
+    assert [one["session"] for one in json.loads(run("scan", "--json")[1])["stuck"]] == [new.session]
+
+
 def test_of_many_calls_whose_results_have_faults_of_their_own_each_keeps_its_result(tmp_path: Path) -> None:
     made = Transcript(start=int(time.time() * 1000) - 90_000)
     made.user("go")

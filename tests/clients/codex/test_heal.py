@@ -275,11 +275,16 @@ def healed_without(place: Place, sealed: str) -> None:
     assert b"gSUMMARYxyz" in place.rollout.bytes() and sealed.encode() not in place.rollout.bytes()
 
 
-def test_the_summary_of_a_compaction_stays_where_a_client_may_have_sent_what_it_had_in_memory(place: Place) -> None:
+@pytest.mark.parametrize("opened_since", [False, True])
+def test_the_summary_of_a_compaction_stays_where_a_client_may_have_sent_what_it_had_in_memory(
+    place: Place, opened_since: bool
+) -> None:
+    """Also where it has ended, and another one opened the thread behind the refusal: that one asked nothing yet."""
     compacted(place)
     place.rollout.asks("of a client that had it open")
     place.rollout.is_refused(UNNAMED)
-    event = place.heal()
+    with place.rollout.open(at=place.rollout.ms / 1000 + 1) if opened_since else nullcontext():
+        event = place.heal()
     assert event is not None and event.outcome is Outcome.PENDING
     assert "open it anew and prompt it; if that is refused too, leave it open" in event.detail
     assert b"gSUMMARYxyz" in place.rollout.bytes()
