@@ -16,6 +16,7 @@ from recoveryd.core import Failure
 PROVIDER = "anthropic"
 _REQUEST = b'{"type":"api-request",'
 _WENT_BACK = b'{"type":"last-prompt"'
+_NOWHERE = "00000000-0000-0000-0000-000000000000"  # noted when a prompt goes out behind one that was stopped (2.1.330)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,9 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
         return model if isinstance(model, str) else None
     if data.get("type") == "last-prompt":
         leaf = data.get("leafUuid")
-        return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
+        if data.get("explicit") is not True or leaf == _NOWHERE:
+            return None
+        return _Leaf(leaf if isinstance(leaf, str) else "")
     kind, uuid = text_of(data, "type"), data.get("uuid")
     if kind not in CHAINED or not isinstance(uuid, str):
         return None

@@ -128,6 +128,17 @@ def test_what_is_left_is_not_blamed_for_what_was_taken_back(run: Run, tmp_path: 
     assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() == before
 
 
+def test_a_prompt_behind_one_that_was_stopped_takes_no_refusal_back(run: Run, tmp_path: Path) -> None:
+    """2.1.330 notes a leaf of zeros then, and goes on with the newest line: the refusal is still in force."""
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    turn(made, "fine")
+    made.user("more")
+    made.refused("The frobnicator is not well")
+    made.event({"type": "last-prompt", "leafUuid": "0" * 8 + "-0000" * 3 + "-" + "0" * 12, "explicit": True})
+    made.write(tmp_path / ".claude" / "projects")
+    assert [one["reason"] for one in json.loads(run("scan", "--json")[1])["stuck"]] == ["refused_unknown"]
+
+
 @pytest.mark.parametrize("words", [ILLEGAL, "messages.2.content.1.image.source.url: Could not process image"])
 @pytest.mark.parametrize("mark", ["forkedFrom", "requestSessionId"])
 def test_a_branch_of_what_was_healed_is_not_stuck_and_not_edited(
