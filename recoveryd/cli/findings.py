@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.output import local_time, print_labelled, print_wrapped
-from recoveryd.clients import Store, Whose, is_store_of
+from recoveryd.clients import Store, Whose
 from recoveryd.core import (
     COPIED,
     ELSEWHERE,
@@ -37,7 +37,8 @@ from recoveryd.core import (
     uncapital,
 )
 from recoveryd.diagnose import Assessment, Case, assess, left_alone, undone_repair
-from recoveryd.heal import Recovery, ahead
+from recoveryd.heal import Recovery, ahead, find_store
+from recoveryd.ledger import Ledger
 from recoveryd.tell import cause, evidence_line, still_to_tell
 
 
@@ -234,7 +235,7 @@ def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None
 def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
     """Make the finding of a session that went on, and whose repair was undone behind that (`undo --force`)."""
     ledger, failure = recovery.context.ledger, Failure(store.id, session, "", 0)
-    newest = next(iter(ledger.history(1, session, store.id)), None)
+    newest = next((entry for entry in ledger.history(20, session) if _is_of(store, ledger, entry)), None)
     if newest is None or newest.outcome is not Outcome.UNDONE:
         return None
     try:
@@ -292,9 +293,8 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
     found = _proposed(recovery, case, replace(found, case=case))
-    cut_off = [
-        entry for entry in ledger.pending() if entry.session == failure.session and is_store_of(store, entry.store)
-    ]
+    begun = [entry for entry in ledger.pending() if entry.session == failure.session]
+    cut_off = [entry for entry in begun if _is_of(store, ledger, entry)]
     if cut_off:
         what, ends = "repair", command_line("scan", "--repair")
         if cut_off[0].outcome is Outcome.UNDOING:  # which a scan leaves: it is not repaired against its user's wish
@@ -303,6 +303,11 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         ended = f"its {what} {cut_off[0].id} was cut off half way; `{run}` and `{ends}` end that"
         return replace(found, action=f"{ended} first. Then: {found.action}" if found.changes else ended)
     return found
+
+
+def _is_of(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    """Whether a recovery is one of this store, be it under the path that it had before it was moved."""
+    return find_store((store,), ledger, entry.store) is not None
 
 
 def _proposed(recovery: Recovery, case: Case, found: Finding) -> Finding:

@@ -10,7 +10,7 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
-from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_store_of
+from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
 from recoveryd.core import (
     UNANSWERED,
     UNDONE,
@@ -24,7 +24,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Context
 from recoveryd.doctor import quick_status
-from recoveryd.heal import Recovery
+from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 
@@ -141,10 +141,11 @@ class LiveSessions:
             due.discard(session)  # not where the look failed: then it is made again
 
     def _newest(self, store: Store, ledger: Ledger) -> dict[str, Entry]:
-        """Return the newest recovery of each session of a store."""
+        """Return the newest recovery of each session of a store that stands; of others the newest one."""
         recent = ledger.history(200)
-        mine = {of for of in {entry.store for entry in recent} if is_store_of(store, of)}
-        return {entry.session: entry for entry in reversed(recent) if entry.store in mine}
+        mine = {of for of in {entry.store for entry in recent} if find_store((store,), ledger, of)}
+        found = {entry.session: entry for entry in reversed(recent) if entry.store in mine}
+        return found | {of.session: of for of in reversed(recent) if of.store in mine and _standing(of)}
 
     def _retold(self, store: Store, newest: dict[str, Entry]) -> set[str]:
         """List the sessions of which the ledger says otherwise than is shown."""

@@ -15,11 +15,14 @@ from typing import Any
 import pytest
 
 from recoveryd.api import recover
+from recoveryd.cli import common
+from recoveryd.cli.live_sessions import LiveSessions
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import failpoint
 from recoveryd.core.model import Outcome
+from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 from tests.cli.contract import faults
 from tests.conftest import Run
@@ -64,6 +67,31 @@ def test_a_command_that_is_named_does_what_this_call_was_about(tree: Tree, run: 
     named.write_text(f'ignore = ["{session}"]\n')
     told = " ".join(run("--config", str(named), "explain", "--session", session)[1].split())
     assert f"`recoveryd ignore{by}` lists both" in told
+
+
+def test_of_a_store_that_was_moved_the_same_is_told_before_it_is_written_to(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair that was cut off, one that was undone behind an answer, and one that can be undone by a key."""
+    forced, answered, cut_off = tree.stuck(), tree.stuck(), tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    made = {entry["session"]: entry["id"] for entry in as_json(run, "history")}
+    tree.answered(forced)
+    tree.answered(answered)
+    assert run("undo", made[forced], "--force")[0] == 0
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        ledger.mark(made[cut_off], Outcome.PENDING)
+
+    def told() -> list[object]:
+        said = as_json(run, "scan")
+        rows = LiveSessions(Config(), lambda: common.stores_of(Config())).refresh()
+        listed = [(one["session"], one["reason"], one["action"]) for one in (*said["stuck"], *said["elsewhere"])]
+        return [listed, sorted((row.session, row.state, row.recovery) for row in rows)]
+
+    before = told()
+    assert "cut off half way" in str(before) and "repair_undone" in str(before) and made[answered] in str(before)
+    monkeypatch.setenv("XDG_DATA_HOME", str((tmp_path / "data").rename(tmp_path / "moved")))
+    assert told() == before
 
 
 def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run: Run, copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -66,6 +67,21 @@ def test_a_recovery_stands_in_a_store_that_was_moved_and_linked_to(tree: Tree, r
     tree.root.symlink_to(there)
     (row,) = LiveSessions(Config(), lambda: [OpencodeFiles(tree.root)]).refresh()
     assert row.state is State.ANSWERED and row.recovery
+
+
+def test_what_a_later_refusal_was_not_healed_of_leaves_the_recovery_before_it_to_undo(
+    live: LiveSessions, tree: Tree, run: Run
+) -> None:
+    session = tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    [done] = json.loads(run("history", "--json")[1])
+    tree.refused(session, EMPTY)
+    assert run("scan", "--repair")[0] == 1
+    (row,) = live.refresh()
+    assert (row.state, row.recovery) == (State.STUCK, done["id"])
+    assert run("undo", row.recovery)[0] == 0
+    (row,) = live.refresh()
+    assert (row.state, row.recovery) == (State.STUCK, "")
 
 
 def test_what_was_healed_can_be_undone_behind_many_other_recoveries(
