@@ -15,6 +15,7 @@ from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.item_forms import history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of
 from recoveryd.clients.codex.rollout_lines import first_line_fault
+from recoveryd.clients.codex.rollout_paths import is_thread
 from recoveryd.clients.json_lines import Line
 from recoveryd.clients.store import About
 from recoveryd.core import FormError, Json, Message, Part, Session, StoreError, clean
@@ -116,7 +117,8 @@ class _Reader:
         self.meta = rollout_lines.payload(data)
         if self.meta.get("history_base"):
             why = "it is a fork, or turns were taken back"
-            raise FormError(f"{self._path} goes on from another file ({why}): no such thread is repaired; {_INSTEAD}.")
+            instead = _instead_of_fork(self.meta)
+            raise FormError(f"{self._path} goes on from another file ({why}): no such thread is repaired; {instead}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
         self._ordinals = "ordinal" in data
         self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
@@ -217,6 +219,18 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
     for turn in reader.turns:
         messages += [replace(message, at=len(messages) + n) for n, message in enumerate(_messages(turn), 1)]
     return Session(store, thread, tuple(messages), title, _text(reader.meta, "cwd"))
+
+
+def _instead_of_fork(meta: Json) -> str:
+    """Tell what to do in the place of a thread that goes on from another file: what is repaired in the thread that it
+    was made from, it is sent with, too (seen on 0.169.0).
+    """
+    base = meta.get("history_base")
+    source = _text(base, "thread_id") if isinstance(base, Mapping) else ""
+    if source == meta.get("id") or not is_thread(source):
+        return _INSTEAD
+    prompt = f"prompt the one that it was made from (`codex resume {source}`), and load this one anew"
+    return f"{prompt}: what is repaired there holds here, too; else {_INSTEAD}"
 
 
 def about(lines: Iterable[Line], longest: int) -> About:

@@ -46,3 +46,23 @@ def test_a_heal_under_a_server_loses_none_of_ten_later_turns(tmp_path: Path) -> 
             assert outcomes == ["healed"], "no later refusal counts against it"
     except UnavailableError as reason:
         pytest.skip(str(reason))
+
+
+def test_a_refused_fork_goes_on_once_the_thread_that_it_was_made_from_is_healed(tmp_path: Path) -> None:
+    try:
+        with running(tmp_path / "client") as world, watching(tmp_path / "daemon", world) as daemon:
+            planted = world.plant(STUCK["reasoning-garbled"])
+            with world.codex.server() as server:
+                fork = str(server.call("thread/fork", threadId=planted.thread)["thread"]["id"])
+                assert server.turn(fork, "the prompt that is refused")["status"] == "failed"
+            [entry] = daemon.wait_settled([fork])[fork]
+            assert entry["outcome"] == "refused" and f"`codex resume {planted.thread}`" in entry["detail"]
+            assert world.prompt(planted).error is not None
+            [entry] = daemon.wait_settled([planted.thread])[planted.thread]
+            assert entry["outcome"] == "healed"
+            with world.codex.server() as server:
+                server.call("thread/resume", threadId=fork)
+                assert server.turn(fork, "after that")["status"] == "completed"
+            assert "none is stuck" in daemon.run("scan").stdout
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
