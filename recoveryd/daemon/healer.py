@@ -63,6 +63,7 @@ class Healer:
         self._looked_ahead: dict[tuple[str, str], str] = {}  # sessions by what they were like then
         self._open: set[tuple[str, str]] = set()
         self._waited: dict[tuple[str, str], float] = {}  # open sessions: for how long before the last look
+        self._rests_until: dict[str, float] = {}  # stores that something was in the way of: time.monotonic()
 
     @property
     def told(self) -> int:
@@ -110,7 +111,18 @@ class Healer:
         wait = 2 * self._waited.get((store.id, session), _SOON_S / 2)
         if wait < _LATEST_S:
             self._waited[store.id, session] = wait
-            self.later(store, session, wait)
+            self._schedule.at(wait, (store.id, session), partial(self._again, store, session))
+
+    def _again(self, store: Store, session: str) -> None:
+        """Look at a session again once others had as much time as its store took last: each look may wait for a
+        lock.
+        """
+        began, rests = time.monotonic(), self._rests_until.get(store.id, 0.0)
+        if began < rests:
+            self._schedule.at(rests - began, (store.id, session), partial(self._again, store, session))
+            return
+        self.attend(store, session)
+        self._rests_until[store.id] = 2 * time.monotonic() - began
 
     def take_up(self, store: Store) -> None:
         """Read back the repairs of a process that ended before it could do so."""

@@ -10,6 +10,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Config, SessionStatus
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import bounded_dict
-from recoveryd.core.errors import BusyError, DiskError, StoreError
+from recoveryd.core.errors import BusyError, BusyStoreError, DiskError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.daemon.sd_notify import SdNotify
 from recoveryd.diagnose import Case, Context, triage
@@ -783,6 +785,31 @@ def test_sessions_that_stay_unreadable_are_left_to_the_sweeps_however_many_there
         until(lambda: len(looks) == len(sessions) and min(looks.values()) >= 4)
         daemon.idle()
     assert not daemon.events
+
+
+def test_a_store_that_is_locked_leaves_the_others_as_much_time_as_it_takes(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten sessions that waited two seconds each for a lock, one behind the other, kept other stores for twenty."""
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 3600.0)
+    monkeypatch.setattr(healer_module, "_SOON_S", 0.05)
+    monkeypatch.setattr(healer_module, "_LATEST_S", 0.15)
+    looks: list[tuple[float, float]] = []
+
+    def waits(_: str) -> SessionStatus:
+        began = time.monotonic()
+        time.sleep(0.03)
+        looks.append((began, time.monotonic()))
+        raise BusyStoreError("It is locked by another program.")
+
+    with running(tmp_path, tree.store) as daemon:
+        daemon.idle()
+        monkeypatch.setattr(tree.store, "look", waits)
+        for number in range(3):
+            daemon.daemon._inbox.put(partial(daemon.daemon._healer.attend, tree.store, f"ses_{number}"))
+        until(lambda: len(looks) == 3 * 3)
+    again = looks[3:]
+    assert all(later - ended >= ended - began for (began, ended), (later, _) in pairwise(again))
 
 
 def _goes_round(tree: Tree) -> str:
