@@ -72,7 +72,7 @@ class NeedsUser:
             return known[1]
         look = _looked_at(store, session)
         found = assess(context, store, session, look)
-        if state and look is not None and _lasts(look, found):
+        if state and look is not None and _lasts(store, session, look, found):
             self._known[key] = basis, found
         return found
 
@@ -91,13 +91,20 @@ def _looked_at(store: Store, session: str) -> SessionStatus | None:
         return None
 
 
-def _lasts(look: SessionStatus, found: Found) -> bool:
+def _lasts(store: Store, session: str, look: SessionStatus, found: Found) -> bool:
     """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, what
     can't be read now may be read later, and the session that asked a refused subagent may go on.
     """
     if look.newer or found is None:
         return not look.newer
-    return not (found.late or found.trouble or found.diagnosis.reason == REFUSED)
+    return not (found.late or found.trouble or (found.diagnosis.reason == REFUSED and _is_subagent(store, session)))
+
+
+def _is_subagent(store: Store, session: str) -> bool:
+    try:
+        return store.about(session).parent is not None
+    except RecoverydError:
+        return True  # it may be one
 
 
 def _ignored(context: Context) -> str:

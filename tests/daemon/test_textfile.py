@@ -24,7 +24,7 @@ from recoveryd.settings.schema import Metrics
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
 from tests.support.running import running, until
-from tests.support.trees import EMPTY, Tree, blank_answer
+from tests.support.trees import EMPTY, MISSING, Tree, blank_answer
 
 TITLES = Whose(Config(), []).title
 
@@ -177,7 +177,10 @@ def test_what_is_refused_again_after_an_undo_needs_the_user(run: Run, tree: Tree
     assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
 
 
-def test_what_did_not_change_is_not_read_again(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [MISSING, "a llama objects"])
+def test_what_did_not_change_is_not_read_again(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
     tree.answered(tree.stuck())
     with Ledger(tmp_path / "ledger.db") as ledger:
         context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
@@ -185,7 +188,7 @@ def test_what_did_not_change_is_not_read_again(tree: Tree, tmp_path: Path, monke
         with monkeypatch.context() as patch:
             patch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
             assert asked.find(context, [tree.store]) == []
-        session = tree.stuck()
+        session = tree.stuck(words=words)
         assert [one.session for one in asked.find(context, [tree.store])] == [session]
         with monkeypatch.context() as patch:
             patch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
