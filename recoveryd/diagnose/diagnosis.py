@@ -14,6 +14,7 @@ from recoveryd.core import (
     Diagnosis,
     Failure,
     Session,
+    StoreError,
     error_evidence,
     excerpt,
 )
@@ -98,9 +99,10 @@ def _refused(store: Store, failure: Failure) -> Diagnosis:
 
 
 def _asker_went_on(store: Store, failure: Failure) -> bool:
-    """Whether it failed in a subagent, and the session that asked it did anything since."""
+    """Whether it failed in a subagent, and the session that asked it is known to have done anything since."""
     parent = store.about(failure.session).parent
-    if parent is None:
+    try:
+        look = store.look(parent) if parent is not None else SessionStatus()
+    except StoreError:  # something is wrong with that one
         return False
-    look = store.look(parent)
     return max(look.last_answer, look.running, look.failure.time if look.failure else 0) > failure.time

@@ -45,3 +45,12 @@ def test_what_can_be_healed_of_it_is_healed_all_the_same(tree: Tree, run: Run) -
     tree.answered(parent)
     out = run("scan", "--repair", "--yes", "--json")[1]
     assert [(one["session"], one["healed"]) for one in json.loads(out)["stuck"]] == [(child, True)]
+
+
+def test_it_is_told_also_where_the_session_that_asked_it_cannot_be_read(tree: Tree, run: Run) -> None:
+    parent, child = delegated(tree, LLAMA)
+    for path in (tree.root / "message" / parent).glob("*.json"):
+        path.write_text("{")
+    code, out, _ = run("scan", "--json")
+    reasons = {one["session"]: one["reason"] for one in json.loads(out)["stuck"]}
+    assert (code, reasons[child]) == (1, "refused_unknown")
