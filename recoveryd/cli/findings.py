@@ -284,13 +284,14 @@ def _healed(found: Finding, known: Assessment, done: Entry) -> Finding:
 def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     """Plan the repair, and tell what would be done."""
     ledger, failure, refused = recovery.context.ledger, found.failure, found.diagnosis.refused
+    found = replace(found, undone=undone_repair(store, ledger, failure))
     if refused is None:
         about = str(found.evidence.get("about", ""))
         report = command_line("report", failure.session)
         way_back = recovery.context.clients.of(store).way_back
         says = _REASONS[found.diagnosis.reason].remedy.format(report=report, about=about, way_back=way_back)
         return replace(found, action=says)
-    found = replace(found, undone=undone_repair(store, ledger, failure), stamp=store.stamp(failure.session).digest)
+    found = replace(found, stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
     found = _proposed(recovery, case, replace(found, case=case))
     begun = [entry for entry in ledger.pending() if entry.session == failure.session]

@@ -28,7 +28,7 @@ class KindInfo:
     cause: str  # what a refusal is about, for a person who never saw the provider's words
     remedy: str = ""  # what recoveryd does about it, a sentence; "" for a kind that is not repaired
     unrepaired: str = ""  # why it is not repaired, and what its user can do instead; "" if it is, or has no repair yet
-    undone: str = "The provider will refuse its next prompt"  # what becomes of the session when a repair is undone
+    undone: str = "The provider may refuse its next prompt"  # what becomes of the session when a repair is undone
     not_resumed: str = ""  # why a healed session is never told to go on unless a person asks for it
     instead: str = ""  # what its user can do where nothing is repaired, beside going back in the client
     group: KindGroup | None = None  # the kinds that it stands for, and that stand for it

@@ -125,6 +125,21 @@ def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(t
     assert as_json(run, "scan")["elsewhere"] == []
 
 
+@pytest.mark.parametrize("words", ["Your llama is not amused by this", "rate limit exceeded"])
+def test_an_undone_repair_is_told_beside_a_refusal_that_nothing_stored_explains(
+    tree: Tree, run: Run, words: str
+) -> None:
+    session = tree.stuck()
+    run("scan", "--repair")
+    [entry] = as_json(run, "history")
+    tree.answered(session)
+    assert "The provider may refuse its next prompt" in run("undo", entry["id"], "--force")[1]
+    tree.refused(session, words)
+    found = as_json(run, "explain", "--session", session)
+    assert found["kind"] is None and found["undone"] == entry["id"]
+    assert f"it was healed ({entry['id']}), and you undid that" in run("explain", "--session", session)[1]
+
+
 @pytest.fixture
 def _bound_by_modes() -> Iterator[None]:
     """Let no mode be passed over, also where the tests are root's: by the capabilities of this thread."""
