@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import time
 from collections import Counter
@@ -16,6 +18,7 @@ import pytest
 
 from recoveryd.cli import common
 from recoveryd.cli.live_sessions import LiveSessions, State
+from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files import reader
 from recoveryd.core import Outcome
@@ -319,6 +322,7 @@ def test_no_output_tells_otherwise_than_another(run: Run, tree: Tree, tmp_path: 
     who_is_stuck(world, world.data("scan"), world.data("status"))
     what_came_of_it(world)
     what_holds(world)
+    what_is_to_be_typed(world)
 
 
 def who_is_stuck(world: World, scan: Facts, status: Facts) -> None:
@@ -396,3 +400,12 @@ def what_holds(world: World) -> None:
     assert status["config_problem"] == "" and world.do("config", "check")
     checks = {check["code"]: check for check in world.data("doctor")["checks"]}
     assert (checks["pause"]["level"] != "ok") == (status["paused"] is not None)
+
+
+def what_is_to_be_typed(world: World) -> None:
+    """A command that is named, in backticks or at the end of a line, is one."""
+    said = "\n".join(map(world.do, ("scan", "status", "doctor", "history", "pause")))
+    named = re.findall(r"`recoveryd ([^`]+)`|: recoveryd ([^`\n]+)$", said, re.MULTILINE)
+    assert named
+    for commands in named:
+        make_parser().parse_args(shlex.split("".join(commands)))  # raises UsageError, or ends
