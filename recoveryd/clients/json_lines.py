@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from recoveryd.core import StoreError
 
@@ -14,6 +15,7 @@ MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is not read
 _BLOCK = 1 << 20
 _TAIL = 1 << 16
 HEAD = 512  # bytes of a line by which its type is told
+_MARK = 1 << 10  # bytes before a place by which it is known again: lines have ids and times
 T = TypeVar("T")
 
 
@@ -32,6 +34,17 @@ class Place:
     offset: int
     end: int
     head: bytes
+
+
+class Known(Protocol):
+    """Up to which byte (`end`) the file of a number was read, and the `mark` of what stands before that."""
+
+    @property
+    def inode(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def mark(self) -> bytes: ...
 
 
 def forward(fd: int, path: str, *, most: int | None = None, torn: bool = False) -> Iterator[Line]:
@@ -109,6 +122,20 @@ def read_back(
             if enough is not None and enough(told):
                 break
     return told[::-1], last
+
+
+def mark(fd: int, end: int) -> bytes:
+    """Return a digest of what stands right before the byte `end` of a file. OSError."""
+    return hashlib.blake2b(os.pread(fd, min(end, _MARK), max(0, end - _MARK)), digest_size=8).digest()
+
+
+def grew(fd: int, found: os.stat_result, known: Known) -> bool:
+    """Whether a file is the one that was read, with nothing but more behind it. One that was restored, or brought by
+    another machine, may be longer and have the number of the old one. OSError.
+    """
+    if found.st_ino != known.inode or found.st_size <= known.end:
+        return (found.st_ino, found.st_size) == (known.inode, known.end)
+    return mark(fd, known.end) == known.mark
 
 
 def keep_time(fd: int, found: os.stat_result) -> None:

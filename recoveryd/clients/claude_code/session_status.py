@@ -37,6 +37,7 @@ class TranscriptStatus:
 
     inode: int
     end: int = 0
+    mark: bytes = b""  # of what stands before `end`
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
     since: set[str] = field(default_factory=set)  # the lines from the newest failure on, by their ids; it only grows
     taken_back: bool = False  # its user went back to before the failures
@@ -71,14 +72,16 @@ def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *
     `side`: it is a subagent's own transcript; in another one the lines of subagents are passed over.
     """
     found = os.fstat(fd)
-    if known is None or known.inode != found.st_ino or known.end > found.st_size:
+    if known is not None and not json_lines.grew(fd, found, known):
         known = None
+    if known is not None and known.end == found.st_size:
+        return known
     status = known or TranscriptStatus(found.st_ino)
     enough = _settles if known is None else None
     told, end = json_lines.read_back(fd, status.end, found.st_size, partial(_event, fd, side), enough)
     for event in told:
         status = _with(status, event, store, session)
-    return replace(status, end=end)
+    return replace(status, end=end, mark=json_lines.mark(fd, end))
 
 
 def _tells(head: bytes) -> bool:

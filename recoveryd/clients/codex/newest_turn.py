@@ -29,6 +29,7 @@ class NewestTurns:
 
     inode: int
     end: int = 0
+    mark: bytes = b""  # of what stands before `end`
     turn: str = ""  # that runs, by its id
     running: int = 0  # when that began
     spoke: bool = False  # the model said something in it
@@ -72,14 +73,16 @@ class _Seen:
 def read_on(fd: int, store: str, thread: str, known: NewestTurns | None) -> NewestTurns:
     """Read a rollout to its end: from where `known` ends, else only back to the last answer. OSError."""
     found = os.fstat(fd)
-    if known is None or known.inode != found.st_ino or known.end > found.st_size:
+    if known is not None and not json_lines.grew(fd, found, known):
         known = None
+    if known is not None and known.end == found.st_size:
+        return known
     turns = known or NewestTurns(found.st_ino)
     enough = _settles if known is None else None
     seen, end = json_lines.read_back(fd, turns.end, found.st_size, partial(_seen, fd), enough)
     for event in seen:
         turns = _with(turns, event, store, thread)
-    return replace(turns, end=end)
+    return replace(turns, end=end, mark=json_lines.mark(fd, end))
 
 
 def _seen(fd: int, place: Place) -> _Seen | None:

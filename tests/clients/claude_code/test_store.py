@@ -69,6 +69,21 @@ def test_a_file_that_goes_away_while_all_are_looked_at_hides_no_other(store: Cla
     assert [name for name, _ in fresh] == [kept[0].session]
 
 
+def test_a_transcript_that_another_machine_wrote_over_is_read_anew(store: ClaudeCodeTranscripts) -> None:
+    """It is longer, has the same number, and goes on from before the refusal."""
+    made, path = session(store)
+    assert store.look(made.session).failure is not None
+    other = Transcript(made.session, cwd=CWD)
+    other.user("question")
+    other.assistant(text("done on another machine"))
+    other.user("more " * 2000)
+    assert len(other.raw()) > path.stat().st_size
+    path.write_bytes(other.raw())
+    look = store.look(made.session)
+    assert look.failure is None
+    assert look == ClaudeCodeTranscripts(store.root).look(made.session)
+
+
 def test_a_refusal_is_found_and_the_answer_before_it(store: ClaudeCodeTranscripts) -> None:
     made, _ = session(store)
     look = store.look(made.session)

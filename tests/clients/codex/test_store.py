@@ -328,6 +328,25 @@ def test_of_a_long_rollout_the_end_is_read_and_then_what_is_new(
     assert sum(found) < 20_000
 
 
+def test_a_rollout_that_another_machine_wrote_over_is_read_anew(
+    rollout: Rollout, store: CodexThreads, tmp_path: Path
+) -> None:
+    """It is longer, has the same number, and goes on from before the refusal."""
+    rollout.healthy()
+    before = rollout.bytes()
+    rollout.stuck()
+    assert store.look(THREAD).failure is not None
+    other = Rollout(tmp_path / "other")
+    other.path.write_bytes(before)
+    other.healthy()
+    other.asks("more " * 2000)
+    assert len(other.bytes()) > len(rollout.bytes())
+    rollout.path.write_bytes(other.bytes())
+    look = store.look(THREAD)
+    assert look.failure is None
+    assert look == threads(rollout.home).look(THREAD)
+
+
 def test_a_line_that_is_still_being_written_is_read_once_it_is_whole(rollout: Rollout, store: CodexThreads) -> None:
     rollout.stuck()
     whole = rollout.bytes()
