@@ -23,7 +23,7 @@ from recoveryd.core.diagnosis import (
     waiting_prompts,
 )
 from recoveryd.core.editor import CallLimits, Editor, Edits, Marks, Shortener
-from recoveryd.core.edits import deed_names, deeds, edited, merged, stored
+from recoveryd.core.edits import deed_names, deeds, edited, merged, repeated, stored
 from recoveryd.core.error_text import excerpt, json_of, parsed, texts_of
 from recoveryd.core.errors import (
     ActiveError,
@@ -45,7 +45,7 @@ from recoveryd.core.errors import (
 )
 from recoveryd.core.failure_kinds import KINDS, explained_by, is_repairable, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
-from recoveryd.core.image_header import from_base64, media_type, pixels
+from recoveryd.core.image_header import from_base64, media_mark, media_type, pixels
 from recoveryd.core.length import Size, Usage, in_words
 from recoveryd.core.model import (
     CUT_OFF,
@@ -71,7 +71,7 @@ from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
 from recoveryd.core.shapes import OTHER, item_shape, known_word, text_shape, text_shapes, type_name, words
 from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, half_character, moment, shown, uncapital
 from recoveryd.core.version import __version__
-from recoveryd.core.violation import Claims, Violation
+from recoveryd.core.violation import Claims, Violation, media_of
 
 __all__ = [
     "COPIED",
@@ -162,6 +162,8 @@ __all__ = [
     "keep_newest",
     "kind_info",
     "known_word",
+    "media_mark",
+    "media_of",
     "media_type",
     "merged",
     "model",
@@ -169,6 +171,7 @@ __all__ = [
     "ok",
     "parsed",
     "pixels",
+    "repeated",
     "shown",
     "stored",
     "text_shape",

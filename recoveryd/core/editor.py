@@ -81,10 +81,10 @@ class Editor(Protocol):
     def mend_unicode(self, block: Block) -> Edits:
         """Replace each half character of a record by U+FFFD."""
 
-    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
-        """Replace by a note each image or file of `blocks` for which `fault(source)` gives a reason.
+    def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
+        """Replace by a note each image or file in the record of `block` for which `fault(source)` gives a reason.
 
-        Where it gives none for a block, all images and files of that block are replaced, for `reason`.
+        A record that is one image or file itself is replaced, for `reason`.
         """
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:

@@ -66,8 +66,14 @@ def _joined(before: Edit, edit: Edit) -> Edit:
     done = () if before.companion or edit.after is None else (*before.also, before.action)
     if not done:
         return edit
-    *also, action = dict.fromkeys(done if edit.companion else (*done, *edit.also, edit.action))
+    more = [name for name in (*edit.also, edit.action) if name not in done and not edit.companion]
+    *also, action = (*done, *more)
     return replace(edit, action=action, companion=False, also=tuple(also))
+
+
+def repeated(edit: Edit, times: int) -> Edit:
+    """Have an edit tell its deed so many times: two images of one record are two."""
+    return replace(edit, also=(edit.action,) * (times - 1))
 
 
 def deeds(edits: Sequence[Edit]) -> tuple[Edit, ...]:

@@ -1,10 +1,15 @@
-"""Read media type, width and height from the first bytes of an image or a document. Pure."""
+"""Tell an image or a document by its data: which it is, and media type, width and height by its first bytes. Pure."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import struct
+
+from recoveryd.core.model import Json
+
+_PLACES = ("url", "image_url", "file_id", "result")
 
 
 def from_base64(data: str) -> bytes | None:
@@ -13,6 +18,15 @@ def from_base64(data: str) -> bytes | None:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return None
+
+
+def media_mark(source: Json) -> str:
+    """Return a mark of an image or document, the same in each form of it: of its data, or of where that is fetched."""
+    data = source.get("data")
+    if not isinstance(data, str):
+        place = next((place for name in _PLACES if isinstance(place := source.get(name), str)), "")
+        data = place.partition(",")[2] if place[:5].lower() == "data:" else place
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def media_type(data: bytes) -> str | None:

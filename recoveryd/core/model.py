@@ -157,7 +157,8 @@ class Refused:
 
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
-    ("call_id"). `said` is the sentence of the tables that fitted. `by_error`: an error that was recorded says it.
+    ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `by_error`: an error that
+    was recorded says it.
     """
 
     kind: Kind
@@ -199,7 +200,7 @@ class Edit:
     after: Json | None
     action: str  # a name of `ACTIONS`: what a person is told
     companion: bool = False  # it comes along with another edit of the same deed: told and counted as one
-    also: tuple[str, ...] = ()  # what else was done to the same record: further names of `ACTIONS`
+    also: tuple[str, ...] = ()  # what else was done to the same record, or how often: names of `ACTIONS`
 
     @property
     def record(self) -> tuple[str, str]:

@@ -63,7 +63,8 @@ class Request:
     """What a client sends for a session: its turns, and the parts because of which it can send nothing.
 
     `flat`: the protocol sends no turns but a list of items (OpenAI's Responses). Each item is a turn of one block then,
-    whose body is the item, and a place in an item's content is a place in that block.
+    whose body is the item, and a place in an item's content is a place in that block. A prompt of several parts is one
+    item, too, and has a block for each.
     """
 
     turns: tuple[Turn, ...]
@@ -82,7 +83,7 @@ class Request:
         if not 0 <= message < len(self.turns):
             return None
         blocks = self.turns[message].blocks
-        index = 0 if content is None or self.flat else content
+        index = 0 if content is None or (self.flat and len(blocks) == 1) else content
         return blocks[index] if 0 <= index < len(blocks) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recoveryd.core.image_header import media_mark
 from recoveryd.core.model import Json, Kind
 from recoveryd.core.request import Block
 
@@ -19,7 +20,7 @@ class Violation:
     part_id: str = ""  # of a part that is in no block, because the client can't send it
     excess: int = 0  # it is refused only because there are many such: with so many fewer of them, none is
     field: str = ""  # of the block, where no more than that is refused
-    sources: tuple[Json, ...] = ()  # the images of the block that are meant, the very objects; (): the rules tell
+    media: tuple[tuple[Json, str], ...] = ()  # of the block, the images and documents that are meant, and why each is
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,16 @@ class Claims:
     """
 
     accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of what is signed, of whole items
-    media: frozenset[str] = frozenset()  # part ids of images and documents; what else a part sends is not meant
+    media: frozenset[tuple[str, str]] = frozenset()  # of images and documents: part id, and `media_mark`
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
-    images: frozenset[tuple[str, int]] = frozenset()  # part id, and the place of the image in its content
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})
+
+    def means(self, block: Block, source: Json) -> bool:
+        """Whether the error means this image or document of a block."""
+        return any(part == block.part_id for part, _ in self.media) and media_of(block, source) in self.media
+
+
+def media_of(block: Block, source: Json) -> tuple[str, str]:
+    """Name an image or document of a block for `Claims.media`."""
+    return block.part_id, media_mark(source)

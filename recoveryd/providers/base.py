@@ -53,9 +53,6 @@ class Provider(Protocol):
     def sources(self, body: Json) -> Iterator[Json]:
         """Go through the source of each image or document of a content block, also of those in a tool's result."""
 
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        """Tell why it refuses an image or document of `request`, as half a sentence; None where nothing tells."""
-
 
 class BindsNothing:
     """What of a `Provider` is alike wherever no thinking is bound to what stands before it."""

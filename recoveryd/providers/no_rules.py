@@ -39,9 +39,5 @@ class NoRules(BindsNothing):
         del body
         return iter(())
 
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        del source, request
-        return None
-
 
 NO_RULES = NoRules()

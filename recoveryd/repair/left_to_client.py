@@ -57,6 +57,3 @@ class LeftToClient:
 
     def sources(self, body: Json) -> Iterator[Json]:
         return self.rules.sources(body)
-
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        return self.rules.media_fault(source, request)

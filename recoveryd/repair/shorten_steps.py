@@ -18,6 +18,7 @@ OUTPUTS_KEPT = 40_000  # tokens of the newest outputs before the last two turns
 LONGEST_INPUT = 2_000  # characters of a text in an old input
 _LEAST_KEPT = 8_000  # characters of a thing that is cut
 _CLEARED = 33  # characters of the words in the place of an output
+_TOO_MANY_BYTES = "the request had too many bytes"
 _EXTRACT = 0.04  # of the target: the extract
 SLACK = 0.01  # of the target, for what words in the place of others take
 
@@ -175,7 +176,7 @@ def oldest_media(work: ShorterSoFar) -> Iterable[Saving]:
 
 
 def _take_out_media(block: Block, editor: Shortener) -> Edits:
-    return editor.take_out_media([block], lambda _: None, "the request had too many bytes")
+    return editor.take_out_media(block, lambda _: _TOO_MANY_BYTES, _TOO_MANY_BYTES)
 
 
 def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given
 
-from recoveryd.core.edits import deeds, edited, merged, stored
+from recoveryd.core.edits import deed_names, deeds, edited, merged, repeated, stored
 from recoveryd.core.model import Edit, Message, Part, Session
 from tests.support.generate import CHANCE, generate
 from tests.support.values import as_session
@@ -116,3 +116,10 @@ def test_all_that_was_done_to_one_record_is_told(
     assert [edit.record for edit in both] == [first.record]
     assert [edit.action for edit in deeds(both)] == told
     assert deeds(merged(both, [then], session())) == deeds(both)
+
+
+def test_what_was_done_twice_to_a_record_is_told_twice_also_beside_another_deed() -> None:
+    twice = repeated(Edit("msg_1", "prt_1", TEXT, "take_out_media"), 2)
+    then = Edit("msg_1", "prt_1", TEXT, "mend_call")
+    assert deed_names([twice]) == ("take_out_media",) * 2
+    assert deed_names(merged([twice], [then], session())) == ("take_out_media", "take_out_media", "mend_call")

@@ -16,10 +16,13 @@ from tests.e2e.client import Client
 from tests.e2e.codex.sealed import seal
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, ensure
+from tests.e2e.media import data_url, png
 from tests.families.fake import WRAPPED, Fake
 from tests.families.play import Played, Stage, played, shapes_for, staged, undone
 from tests.families.streams import responses_of
 from tests.families.table import FAMILIES
+from tests.support.build import SessionBuilder
+from tests.support.parts import file, tool
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -76,6 +79,49 @@ def test_undo_restores_every_byte(run: Run) -> None:
     """New sessions, not prompted on: an undo is refused once an answer has come."""
     shapes = [one.shape for one in run.made if one.refused is not None][:3]
     assert undone(run.stage, shapes) == [True] * len(shapes)
+
+
+SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]
+
+
+class Picky(Fake):
+    """Anthropic's API that can't process the second of the pictures, and says where it stands."""
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        """Look into the results of tools."""
+        for at, message in enumerate(json.loads(raw)["messages"]):
+            for index, block in enumerate(message["content"] if isinstance(message["content"], list) else ()):
+                for place, item in enumerate(block.get("content") or ()):
+                    if (
+                        isinstance(item, dict)
+                        and item.get("source", {}).get("data") == SHOTS[1]["url"].partition(",")[2]
+                    ):
+                        path = f"messages.{at}.content.{index}.tool_result.content.{place}.image.source.base64"
+                        error = WRAPPED[self.family](f"{path}: Could not process image")
+                        return 400, "application/json", json.dumps(error).encode()
+        return super().answer(raw)
+
+
+def test_of_three_pictures_of_a_tool_only_the_one_that_is_named_goes(tmp_path: Path) -> None:
+    family, made = FAMILIES["vertex-claude"], SessionBuilder()
+    made.user("look")
+    made.assistant(tool("shots", {}, "three of them", attachments=SHOTS))
+    made.assistant("seen")
+    planted = family.dressed(made.planted())
+    try:
+        with staged(tmp_path, family, NEWEST, Picky) as stage:
+            stage.write(planted)
+            assert stage.client.prompt(planted.id, model=family.ids).error is not None
+            [entry] = stage.daemon.wait_settled([planted.id])[planted.id]
+            assert stage.client.prompt(planted.id, model=family.ids).error is None
+            messages = stage.store.load(planted.id).messages
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert entry["detail"] == "Replaced 1 image or file by a note"
+    [tool_part] = [part.data or {} for message in messages for part in message.parts if part.type == "tool"]
+    state = tool_part["state"]
+    assert [shot["filename"] for shot in state["attachments"]] == ["3.png", "5.png"]
+    assert state["output"].startswith("three of them\n[The image 4.png was taken out: ")
 
 
 class Anew(Fake):

@@ -163,10 +163,10 @@ def _as_json(messages: object) -> str:
 
 
 @contextmanager
-def staged(root: Path, family: Family, version: str) -> Iterator[Stage]:
+def staged(root: Path, family: Family, version: str, made: type[Fake] = Fake) -> Iterator[Stage]:
     """The client of a version before the fake of a family, and the daemon beside it; all below `root`."""
     binary = ensure(version)
-    with Fake(family.name) as fake:
+    with made(family.name) as fake:
         config = family.config(fake.address)
         env = fake.google_login(root / "google") if family.google_login else {}
         with Client(binary, root / "client", fake.address, config=config, env=env, model=family.model) as client:

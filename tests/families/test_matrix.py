@@ -10,15 +10,17 @@ from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Claims, Kind, Refusal, Session, deed_names, edited
+from recoveryd.core import Claims, Edit, Kind, Refusal, Session, deed_names, edited
 from recoveryd.providers import rules_for
 from tests.e2e.heals import words
+from tests.e2e.media import data_url, png
 from tests.families import switching
 from tests.families.judged import (
     TOLD_BY_ITS_REFUSAL,
@@ -156,6 +158,88 @@ def test_a_picture_that_gemini_can_not_read_takes_no_signature_with_it() -> None
     made = planned(FAMILIES["gemini"], session, "new", "Unable to process input image.")
     assert not isinstance(made, Refusal), made
     assert deed_names(made) == ("take_out_media",)
+
+
+SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]
+# The second of three that one tool gave back: within its result, beside it, and where no error names one.
+NAMED = {
+    "vertex-claude": "messages.2.content.0.tool_result.content.2.image.source.base64: Could not process image",
+    "bedrock": "messages.2.content.0.tool_result.content.2.image.source.base64: Could not process image",
+    "openai": "Invalid 'input[3].output[2].image_url'. Expected a base64-encoded data URL with an image MIME type.",
+    "azure": "Invalid 'input[4].content[2].image_url'. Expected a base64-encoded data URL with an image MIME type.",
+}
+
+
+def _of_three(family: str, words: str, shots: list[dict[str, Any]]) -> tuple[Session, Refusal | tuple[Edit, ...]]:
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant(tool("shots", {}, "three of them", attachments=shots))
+    builder.assistant("seen")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    return session, planned(FAMILIES[family], session, "new", words)
+
+
+def _left(made: Refusal | tuple[Edit, ...]) -> list[str]:
+    assert not isinstance(made, Refusal), made
+    [after] = [edit.after for edit in made if edit.action == "take_out_media"]
+    state = (after or {})["state"]
+    gone = [shot["filename"] for shot in SHOTS if f"image {shot['filename']} was taken out" in state["output"]]
+    kept = [shot["filename"] for shot in state["attachments"]]
+    assert sorted(gone + kept) == ["3.png", "4.png", "5.png"]
+    assert deed_names(made) == ("take_out_media",) * len(gone), "so many are told"
+    return kept
+
+
+@pytest.mark.parametrize("family", NAMED)
+def test_of_several_pictures_of_a_tool_only_the_one_that_is_named_goes(family: str) -> None:
+    session, made = _of_three(family, NAMED[family], SHOTS)
+    assert _left(made) == ["3.png", "5.png"]
+    assert not isinstance(made, Refusal)
+    after = edited(session, made)
+    assert refusal(FAMILIES[family], after, "new", thinking=False) is None
+
+
+def test_a_place_in_a_result_where_no_picture_stands_accuses_none() -> None:
+    for place in ("0", "9"):
+        words = f"messages.2.content.0.tool_result.content.{place}.image.source.base64: Could not process image"
+        assert isinstance(_of_three("vertex-claude", words, SHOTS)[1], Refusal)
+
+
+@pytest.mark.parametrize("family", ["openai", "azure", "vertex-claude"])
+def test_of_several_pictures_of_a_prompt_only_the_one_that_is_named_goes(family: str) -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", *SHOTS)
+    builder.assistant("seen")
+    builder.user("and this", SHOTS[0])
+    builder.assistant("fine")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    said = "Invalid 'input[1].content[2].image_url'. Expected a base64-encoded data URL with an image MIME type."
+    if family == "vertex-claude":
+        said = "messages.0.content.2.image.source.base64: Could not process image"
+    made = planned(FAMILIES[family], session, "new", said)
+    assert not isinstance(made, Refusal), made
+    assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == ["[The image 4.png"]
+
+
+def test_where_an_error_names_the_result_alone_all_of_its_pictures_go_and_are_counted() -> None:
+    _, made = _of_three("vertex-claude", "messages.2.content.0: Could not process image", SHOTS)
+    assert _left(made) == []
+
+
+@pytest.mark.parametrize("family", ["vertex-claude", "openai", "azure", "gemini", "vertex", "mistral"])
+def test_of_several_pictures_of_a_tool_only_that_goes_which_is_none(family: str) -> None:
+    page = {**SHOTS[1], "url": data_url(b"<html>no picture</html>")}
+    words = {
+        "vertex-claude": NAMED["vertex-claude"],
+        "gemini": "Unable to process input image.",
+        "vertex": "Unable to process input image.",
+    }
+    _, made = _of_three(
+        family,
+        words.get(family, "The image data you provided does not represent a valid image"),
+        [SHOTS[0], page, SHOTS[2]],
+    )
+    assert _left(made) == ["3.png", "5.png"]
 
 
 def _mended(text: str) -> str:

@@ -271,6 +271,30 @@ def test_of_too_many_large_pictures_the_latest_go_and_only_so_many_as_must() -> 
         assert found(bench_of(edited(bench.session, edits)), Claims(thinking=frozenset())) == []
 
 
+def test_of_several_pictures_in_a_part_only_so_many_go_as_are_too_many() -> None:
+    wide = [file(data_url(png(2001, 2 + side)), filename=f"{side}.png") for side in range(22)]
+    bench = bench_of(session(tool(attachments=wide)))
+    for [edit] in proposed(bench, Claims(thinking=frozenset())):
+        assert value(edit, "state", "attachments") == wide[:-2], "the latest go"
+        assert edit.also == ("take_out_media",), "and are counted"
+
+
+def test_of_pictures_that_are_too_heavy_together_the_heaviest_goes() -> None:
+    heavy = [file(data_url(png(3, 2 + n, padding=3_500_000 + n)), filename=f"{n}.png") for n in range(8)]
+    [[edit]] = proposed(bench_of(session(tool(attachments=heavy))), Claims(thinking=frozenset()))
+    assert value(edit, "state", "attachments") == heavy[:-1]
+    assert "more than 32 MB together" in value(edit, "state", "output")
+
+
+def test_each_picture_that_goes_is_told_its_own_reason() -> None:
+    page, wide = file(data_url(b"<html>"), filename="a.png"), file(data_url(png(8001, 2)), filename="b.png")
+    [edits] = proposed(bench_of(session("fine", question=("look", page, wide))))
+    assert [value(edit, "text").split("taken out: ")[1] for edit in edits] == [
+        "it is no image that the provider can read]",
+        "it has 8001 x 2 pixels, and the provider takes 8000 a side]",
+    ]
+
+
 def test_a_part_that_cannot_be_read_is_set_aside() -> None:
     made = SessionBuilder(1_790_000_000_000, seed=1)
     made.user("go")

@@ -14,7 +14,7 @@ from typing import Any
 
 from recoveryd.clients.claude_code.edited_lines import MARK
 from recoveryd.clients.line_editor import LineEditor
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, clean, json_of
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, clean, json_of, repeated
 
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _SERVER_ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
@@ -49,8 +49,18 @@ class ClaudeCodeEditor(LineEditor):
         items = [{**item, "text": words} if _is_blank(item) else item for item in content]
         return (self._with(part, {"content": items}, "placeholder"),)
 
-    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
-        return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
+    def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
+        part = self._part(block.part_id)
+        if part.type in ("image", "document", "container_upload"):
+            return (self._replaced(part, {"type": "text", "text": _note(part.data or {}, reason)}, "take_out_media"),)
+        content = (part.data or {}).get("content")
+        items = content if isinstance(content, list) else []
+        faults = [fault(item["source"]) if _is_media(item) else None for item in items]
+        noted = [
+            {"type": "text", "text": _note(item, why)} if why else item for item, why in zip(items, faults, strict=True)
+        ]
+        gone = sum(why is not None for why in faults)
+        return (repeated(self._with(part, {"content": noted}, "take_out_media"), gone),) if gone else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Set aside blank words and thinking; all else that somebody said, or a tool gave back, stays."""
@@ -120,19 +130,6 @@ class ClaudeCodeEditor(LineEditor):
             return found
         at = next(index for index, one in enumerate(calls) if one.id == call.id)
         return found[at:] if at == len(calls) - 1 else found[at : at + 1]
-
-    def _without_media(self, part: Part, fault: Callable[[Json], str | None], reason: str) -> Edit:
-        if part.type in ("image", "document", "container_upload"):
-            return self._replaced(part, {"type": "text", "text": _note(part.data or {}, reason)}, "take_out_media")
-        content = (part.data or {}).get("content")
-        items = content if isinstance(content, list) else []
-        faults = [fault(item["source"]) if _is_media(item) else None for item in items]
-        if not any(faults):
-            faults = [reason if _is_media(item) else None for item in items]
-        noted = [
-            {"type": "text", "text": _note(item, why)} if why else item for item, why in zip(items, faults, strict=True)
-        ]
-        return self._with(part, {"content": noted}, "take_out_media")
 
     def _plain(self, block: Block) -> bool:
         """Whether its line says a text instead of a list: then there is nothing else in it."""
@@ -218,7 +215,11 @@ def _is_blank(item: object) -> bool:
 
 
 def _is_media(item: object) -> bool:
-    return isinstance(item, Mapping) and item.get("type") in ("image", "document") and "source" in item
+    return (
+        isinstance(item, Mapping)
+        and item.get("type") in ("image", "document")
+        and isinstance(item.get("source"), Mapping)
+    )
 
 
 def _note(item: Json, reason: str) -> str:

@@ -16,7 +16,7 @@ from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.item_forms import is_read
 from recoveryd.clients.codex.thread import in_history, place
 from recoveryd.clients.line_editor import LineEditor
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, repeated
 
 _NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
 _LONGEST_ID = 40
@@ -45,23 +45,17 @@ class CodexEditor(LineEditor):
         del block, words
         return ()
 
-    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
+    def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
         del reason
-        edits = []
-        for block in blocks:
-            part = self._part(block.part_id)
-            if part.type == "image_generation_call":
-                edits.append(Edit(part.message_id, part.id, None, "take_out_media"))
-                continue
-            field = "content" if part.type == "message" else "output"
-            content = (part.data or {}).get(field)
-            images = [one for one in content if _is_image(one)] if isinstance(content, list) else []
-            wanted = [one for one in images if fault(one)] or images
-            notes = (self._with(part, {field: _noted(content, wanted, note)}, "take_out_media") for note in _NOTES)
-            edit = next((edit for edit in notes if edit is not None), None) if wanted else None
-            if edit is not None:
-                edits.append(edit)
-        return tuple(edits)
+        part = self._part(block.part_id)
+        if part.type == "image_generation_call":
+            return (Edit(part.message_id, part.id, None, "take_out_media"),)
+        field = "content" if part.type == "message" else "output"
+        content = (part.data or {}).get(field)
+        wanted = [one for one in content if _is_image(one) and fault(one)] if isinstance(content, list) else []
+        notes = (self._with(part, {field: _noted(content, wanted, note)}, "take_out_media") for note in _NOTES)
+        edit = next((edit for edit in notes if edit is not None), None) if wanted else None
+        return (repeated(edit, len(wanted)),) if edit is not None else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks if block.part_id)

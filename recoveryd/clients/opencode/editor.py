@@ -10,7 +10,7 @@ from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
 from recoveryd.clients.opencode.prompting import fields_of_answer
 from recoveryd.clients.opencode.wire.prompt import steps
-from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn
+from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn, repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,12 @@ class OpencodeEditor:
         mended = {key: part_fixes.without_half_characters(value) for key, value in (part.data or {}).items()}
         return (self._replace(part, mended, "mend_unicode"),)
 
-    def take_out_media(self, blocks: Iterable[Block], fault: Callable[[Json], str | None], reason: str) -> Edits:
-        return tuple(self._without_media(self._part(b.part_id), fault, reason) for b in blocks if b.part_id)
+    def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
+        part = self._part(block.part_id)
+        if part.type != "tool":
+            return (self._as_note(part, reason),)
+        state, gone = part_fixes.without_media((part.data or {})["state"], fault)
+        return (repeated(self._replace(part, {"state": state}, "take_out_media"), gone),) if gone else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Set parts aside; what other parts carry too is taken off them; of reasoning items the words stay."""
@@ -216,12 +220,6 @@ class OpencodeEditor:
     def _cancelled(self, part: Part, words: str) -> Edit:
         state = part_fixes.cancelled(part.data or {}, words, self.marks.now)
         return self._replace(part, {"state": state}, "cancel_tool")
-
-    def _without_media(self, part: Part, fault: Callable[[Json], str | None], reason: str) -> Edit:
-        if part.type != "tool":
-            return self._as_note(part, reason)
-        state = part_fixes.without_media((part.data or {})["state"], fault, reason)
-        return self._replace(part, {"state": state}, "take_out_media")
 
     def _as_note(self, part: Part, reason: str) -> Edit:
         """Replace a file of the user by a text."""

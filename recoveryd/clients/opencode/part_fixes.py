@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recoveryd.clients.opencode.wire.media import media_source
+from recoveryd.clients.opencode.wire.media import sources_of
 from recoveryd.core import HALF, CallLimits, Json, Part, json_of
 
 NO_OUTPUT = "[no output]"
@@ -152,17 +152,16 @@ def as_object(value: object) -> Json:
     return {"input": value}
 
 
-def without_media(state: Json, fault: Callable[[Json], str | None], reason: str) -> Json:
-    """Take attachments out of a tool part's state: each for which `fault` gives a reason becomes a note in the output;
-    all, where it gives none.
+def without_media(state: Json, fault: Callable[[Json], str | None]) -> tuple[Json, int]:
+    """Take attachments out of a tool part's state: each for which `fault` gives a reason becomes a note in the output.
+
+    Returns the state, and how many went.
     """
     attachments = [item for item in state.get("attachments") or [] if isinstance(item, Mapping)]
-    faults = [fault(source) if (source := media_source(item)) is not None else None for item in attachments]
-    if not any(faults):  # the error accuses them without saying which
-        faults = [reason] * len(attachments)
-    notes = "\n".join(taken_out_note(item, why) for item, why in zip(attachments, faults, strict=True) if why)
+    faults = [next(filter(None, map(fault, sources_of(item))), None) for item in attachments]
+    notes = [taken_out_note(item, why) for item, why in zip(attachments, faults, strict=True) if why]
     kept = [item for item, why in zip(attachments, faults, strict=True) if not why]
-    return {**state, "attachments": kept, "output": _with_notes(state, notes)}
+    return {**state, "attachments": kept, "output": _with_notes(state, "\n".join(notes))}, len(notes)
 
 
 def taken_out_note(item: Json, reason: str) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from recoveryd.core import Block, CallLimits, Kind, Turn, Violation, half_character
+from recoveryd.core import Block, CallLimits, Json, Kind, Turn, Violation, half_character
 from recoveryd.providers.anthropic import schema
 from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, media_fault, sources
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 # What Anthropic's own servers carry out; its newer tools end alike.
 _SERVER_NAME = re.compile(r"web_search|web_fetch|advisor|(?:\w+_)?code_execution|tool_search_tool_(?:regex|bm25)")
+
+_TOO_HEAVY = "the images of the conversation have more than 32 MB together"
 
 
 def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violation]:
@@ -30,14 +32,18 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
                 yield Violation(Kind.FOREIGN_ITEM, index, block, why, field=field)
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
-            for source in sources(block.body) if media else ():
-                problem = media_fault(source, many=excess > 0)
-                if problem is None and source is heaviest:
-                    problem = "the images of the conversation have more than 32 MB together"
-                if problem is not None:
-                    too_many = excess if media_fault(source, many=False) is None and source is not heaviest else 0
-                    yield Violation(Kind.MEDIA_REJECTED, index, block, problem, excess=too_many)
-                    break
+            if media:
+                yield from _refused_media(index, block, excess, heaviest)
+
+
+def _refused_media(index: int, block: Block, excess: int, heaviest: Json | None) -> Iterator[Violation]:
+    """Find what of a block is refused in any request, or else what is only too large among so many."""
+    faults = [(source, media_fault(source, many=excess > 0)) for source in sources(block.body)]
+    refused = [(source, why or _TOO_HEAVY) for source, why in faults if why or source is heaviest]
+    alone = [one for one in refused if not excess or one[0] is heaviest or media_fault(one[0], many=False)]
+    if refused:
+        meant = tuple(alone or refused)
+        yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], excess=0 if alone else excess, media=meant)
 
 
 def _server_results(index: int, turn: Turn) -> Iterator[Violation]:

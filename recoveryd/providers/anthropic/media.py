@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Json, Request, from_base64, media_type, pixels
+from recoveryd.core import Json, from_base64, media_type, pixels
 
 MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
@@ -29,11 +29,6 @@ def sources(body: Json) -> Iterator[Json]:
     for item in content if isinstance(content, list) else ():
         if isinstance(item, Mapping):
             yield from sources(item)
-
-
-def count_media(request: Request) -> int:
-    """Count the images and documents of a request to Anthropic."""
-    return sum(1 for block in request.blocks() for _ in sources(block.body))
 
 
 def media_fault(source: Json, *, many: bool) -> str | None:

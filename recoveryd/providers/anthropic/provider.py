@@ -76,9 +76,6 @@ class Anthropic:
     def sources(self, body: Json) -> Iterator[Json]:
         return media.sources(body)
 
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        return media.media_fault(source, many=media.count_media(request) > media.MANY)
-
 
 ANTHROPIC = Anthropic(
     "anthropic",

@@ -6,12 +6,16 @@ message in front of tool results must start with thinking while thinking is on, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info
+from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info, media_of
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
+
+Media = tuple[Block, Json]  # an image or document, and the block that holds it
+_IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
 
 
 def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> list[Violation]:
@@ -47,16 +51,28 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         return Claims(accused=frozenset(rejected))
     if refused.kind is not Kind.MEDIA_REJECTED or any(v.kind is refused.kind for v in check(request, Claims())):
         return Claims()
-    unread = {named.part_id} if named is not None and any(True for _ in sources(named.body)) else ()
-    return Claims(media=_out_of_reach(refused, request) or frozenset(unread))
+    placed = [(named, source) for source in _named_media(refused, named.body)] if named is not None else []
+    return Claims(media=frozenset(media_of(*one) for one in _out_of_reach(refused, request, placed) or placed))
 
 
-def _out_of_reach(refused: Refused, request: Request) -> frozenset[str]:
-    """List what the provider was to fetch itself and could not: what the error names, else all of that sort."""
+def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
+    """Go through the images and documents of a block that an error names: of a tool's result the one at its place
+    there, or all where it tells none.
+    """
+    place, content = _IN_RESULT.match(refused.field), body.get("content")
+    if place is None or not isinstance(content, list):
+        return sources(body)
+    return sources({"content": content[int(place[1]) :][:1]})
+
+
+def _out_of_reach(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:
+    """List what the provider was to fetch itself and could not: what the error names, or its place, else all of that
+    sort.
+    """
     sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
-    there = [(b.part_id, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
-    named = [part for part, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
-    return frozenset(named or (part for part, _ in there))
+    there = [(b, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
+    named = [(b, source) for b, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
+    return named or [(b, source) for b, source in placed if source.get("type") == sort] or there
 
 
 def calls_without_result(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:
@@ -118,12 +134,15 @@ def _nested(body: Json) -> Sequence[Json]:
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
     for block in turn.blocks if claims.media or claims.unfinished else ():
-        if block.part_id in claims.media and any(True for _ in sources(block.body)):
-            meant = tuple(source for source in sources(block.body) if source.get("type") in ("url", "file"))
-            reason = "the provider can't fetch it" if meant else "the provider can't read it"
-            yield Violation(Kind.MEDIA_REJECTED, index, block, reason, sources=meant)
+        meant = tuple((source, _why(source)) for source in sources(block.body) if claims.means(block, source))
+        if meant:
+            yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], media=meant)
         if block.part_id in claims.unfinished and block.unfinished:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
+
+
+def _why(source: Json) -> str:
+    return f"the provider can't {'fetch' if source.get('type') in ('url', 'file') else 'read'} it"
 
 
 def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation, media_of
 from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
@@ -76,19 +76,15 @@ class Chat(BindsNothing):
             return Claims(accused=frozenset(b.part_id for b in request.blocks() if b.type == "tool_use"))
         if refused.kind is not Kind.MEDIA_REJECTED:
             return Claims()
-        bad = (b.part_id for b in request.blocks() if any(self.media_fault(s, request) for s in self.sources(b.body)))
-        return Claims(media=frozenset(bad))
+        from recoveryd.providers.anthropic.media import media_fault  # late: only a stuck session needs it
+
+        held = ((block, source) for block in request.blocks() for source in self.sources(block.body))
+        return Claims(media=frozenset(media_of(*one) for one in held if media_fault(one[1], many=False)))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         return media.sources(body)
-
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        del request
-        from recoveryd.providers.anthropic import media
-
-        return media.media_fault(source, many=False)
 
 
 # What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls

@@ -12,6 +12,8 @@ from enum import Enum
 from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation, half_character
 from recoveryd.providers.anthropic.media import sources
 
+_UNREAD = "it is no image that the provider can read"
+
 
 class Alternation(Enum):
     """Which messages of the user and of the assistant must take turns, the user's first."""
@@ -99,5 +101,6 @@ def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterato
             yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
         if block.type != "tool_use" and half_character(block.body):
             yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
-        if block.part_id in claims.media and any(True for _ in sources(block.body)):
-            yield Violation(Kind.MEDIA_REJECTED, index, block, "it is no image that the provider can read")
+        meant = tuple((source, _UNREAD) for source in sources(block.body) if claims.means(block, source))
+        if meant:
+            yield Violation(Kind.MEDIA_REJECTED, index, block, _UNREAD, media=meant)

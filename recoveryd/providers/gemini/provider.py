@@ -68,12 +68,6 @@ class Gemini(BindsNothing):
 
         return media.sources(body)
 
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        del request
-        from recoveryd.providers.gemini import media
-
-        return media.media_fault(source)
-
 
 def _asked(failure: Failure) -> bool:
     return any(endpoint.spoke(failure) for endpoint in _ENDPOINTS)

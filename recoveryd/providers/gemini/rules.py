@@ -13,6 +13,7 @@ from recoveryd.core import (
     Block,
     CallLimits,
     Claims,
+    Json,
     Kind,
     Refused,
     Request,
@@ -20,6 +21,7 @@ from recoveryd.core import (
     Violation,
     from_base64,
     half_character,
+    media_of,
 )
 from recoveryd.providers.gemini import media
 
@@ -82,11 +84,15 @@ def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
     if block.part_id in claims.accused and block.body.get(SIGNATURE, _NONE) != _NONE:
         reason = "the provider rejects this thought signature, or one that it does not name"
         yield Violation(Kind.THINKING_SIGNATURE_INVALID, index, block, reason, field=SIGNATURE)
-    for source in media.sources(block.body):
-        problem = media.media_fault(source) or ("the provider can't read it" if block.part_id in claims.media else None)
-        if problem is not None:
-            yield Violation(Kind.MEDIA_REJECTED, index, block, problem)
-            break
+    faults = ((source, _media_fault(block, source, claims)) for source in media.sources(block.body))
+    refused = tuple((source, why) for source, why in faults if why)
+    if refused:
+        yield Violation(Kind.MEDIA_REJECTED, index, block, refused[0][1], media=refused)
+
+
+def _media_fault(block: Block, source: Json, claims: Claims) -> str | None:
+    claimed = "the provider can't read it" if claims.means(block, source) else None
+    return media.media_fault(source) or claimed
 
 
 def _call_fault(block: Block) -> str | None:
@@ -107,8 +113,8 @@ def claims(refused: Refused, request: Request) -> Claims:
     if "missing" in refused.said:
         return Claims()
     if refused.kind is Kind.MEDIA_REJECTED:
-        held = [(b.part_id, source) for b in request.blocks() for source in media.sources(b.body)]
-        only = {held[0][0]} if len(held) == 1 and media.media_fault(held[0][1]) is None else ()
+        held = [(block, source) for block in request.blocks() for source in media.sources(block.body)]
+        only = {media_of(*held[0])} if len(held) == 1 and media.media_fault(held[0][1]) is None else ()
         return Claims(media=frozenset(only))
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from recoveryd.core import Block, Claims, Json, Kind, Refused, Request
+from recoveryd.core import Block, Claims, Json, Kind, Refused, Request, media_of
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -42,7 +42,7 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         case Kind.TOOL_CALL_INVALID:
             return _call(refused, blocks)
         case Kind.MEDIA_REJECTED:
-            return Claims(images=frozenset(_images(refused, request, blocks, named)))
+            return Claims(media=frozenset(media_of(*one) for one in _images(refused, request, blocks, named)))
     return Claims()
 
 
@@ -149,29 +149,32 @@ def _action(body: Json) -> object:
     return action.get("type") if isinstance(action, dict) else None
 
 
-def _images(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Iterator[tuple[str, int]]:
+def _images(
+    refused: Refused, request: Request, blocks: list[Block], named: Block | None
+) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
     bytes; or else all.
     """
-    held = [(block.part_id, place, part) for block in blocks for place, part in _pictures(block.body)]
+    held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
     if any(words in refused.said for words in _TOO_LARGE):
         over = _excess(refused, request)
-        for part_id, place, part in held:
+        for block, part in held:
             if over > 0:
-                yield part_id, place
+                yield block, part
                 over -= media.part_bytes(part)
         return
     if 0 < refused.most_images < len(held):
-        yield from ((part, place) for part, place, _ in held[: len(held) - refused.most_images])
+        yield from held[: len(held) - refused.most_images]
         return
     if refused.position is not None and named is not None:
         at = refused.position[1]
-        meant = [(part, place) for part, place, _ in held if part == named.part_id and at in (None, place)]
+        alone = at is None or len(named.body.get("content") or ()) == 1
+        meant = [(named, part) for place, part in _pictures(named.body) if alone or place == at]
         if meant:
             yield from meant
             return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
-        yield from ((part, place) for part, place, _ in held)
+        yield from held
 
 
 def _pictures(body: Json) -> Iterator[tuple[int, Json]]:

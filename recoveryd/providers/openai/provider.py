@@ -54,11 +54,5 @@ class Openai(BindsNothing):
     def sources(self, body: Json) -> Iterator[Json]:
         return sources(body)
 
-    def media_fault(self, source: Json, request: Request) -> str | None:
-        del request  # none of its limits hangs on how many there are
-        from recoveryd.providers.openai import media
-
-        return media.media_fault(source)
-
 
 OPENAI = Openai()

@@ -20,7 +20,7 @@ from recoveryd.providers.openai.items import (
     request_items,
     text_field,
 )
-from recoveryd.providers.openai.media import images, sources
+from recoveryd.providers.openai.media import sources
 
 _FIELD = {
     "content": "it may hold no text beside what is encrypted",
@@ -95,11 +95,11 @@ def _holds(body: Json, field: str) -> bool:
 
 def _pictures(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     """Return the images of a block that are refused, as one violation."""
-    wrong = {id(source): reason for source in sources(block.body) if (reason := media.media_fault(source))}
-    meant = {id(part) for place, part in images(block.body) if (block.part_id, place) in claims.images}
-    if block.type == "image_generation_call" and (block.part_id, 0) in claims.images:
-        meant.add(id(block.body))
-    refused = tuple(source for source in sources(block.body) if id(source) in meant or id(source) in wrong)
+    refused = tuple((source, why) for source in sources(block.body) if (why := _image_fault(block, source, claims)))
     if refused:
-        reason = next(iter(wrong.values()), "the provider does not take it")
-        yield Violation(Kind.MEDIA_REJECTED, turn, block, reason, sources=refused)
+        yield Violation(Kind.MEDIA_REJECTED, turn, block, refused[0][1], media=refused)
+
+
+def _image_fault(block: Block, source: Json, claims: Claims) -> str | None:
+    claimed = "the provider does not take it" if claims.means(block, source) else None
+    return media.media_fault(source) or claimed

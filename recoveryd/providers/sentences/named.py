@@ -9,9 +9,10 @@ from itertools import compress
 _BLANKS = re.compile(r"\s+")
 # Smithy's `messages.1.member` counts from one, unlike all others: left out.
 _POSITION = re.compile(
-    r"messages ?[.\[] ?(\d{1,6})\]?(?! ?\.? ?member|\d)(?: ?\.? ?content ?[.\[] ?(\d{1,6}))?"
-    r"|(?<![\w.])input ?[.\[] ?(\d{1,6})\]?(?!\d)(?:\.(?:content|output)[.\[](\d{1,6})\]?)?"
-    r"(?:\.(\w{1,40}(?:[.\[]\w{1,40}\]?){0,8}))?",
+    r"messages ?[.\[] ?(\d{1,6})\]?(?! ?\.? ?member|\d)"
+    r"(?: ?\.? ?content ?[.\[] ?(\d{1,6})(?:\]?\.(?P<within>tool_result\.content[.\[]\d{1,6}))?)?"
+    r"|(?<![\w.])input ?[.\[] ?(?P<item>\d{1,6})\]?(?!\d)(?:\.(?:content|output)[.\[](?P<part>\d{1,6})\]?)?"
+    r"(?:\.(?P<field>\w{1,40}(?:[.\[]\w{1,40}\]?){0,8}))?",
     re.IGNORECASE,
 )
 _ID = re.compile(
@@ -89,8 +90,8 @@ def named_place(text: str, start: int, end: int, others: Iterable[str]) -> tuple
     match = match or _only_item(text)
     if match is None:
         return None, ""
-    number, content = (match[1], match[2]) if match[1] else (match[3], match[4])
-    return (int(number), int(content) if content else None), match[5] or ""
+    number, content = (match[1], match[2]) if match[1] else (match["item"], match["part"])
+    return (int(number), int(content) if content else None), match["within"] or match["field"] or ""
 
 
 def most_images(texts: Iterable[str]) -> int:
@@ -101,7 +102,7 @@ def most_images(texts: Iterable[str]) -> int:
 
 def _only_item(text: str) -> re.Match[str] | None:
     """Find the one `input[N]` of a text that speaks of no other."""
-    found = [match for match in _POSITION.finditer(text) if match[3]] if "input" in text.lower() else []
+    found = [match for match in _POSITION.finditer(text) if match["item"]] if "input" in text.lower() else []
     return found[0] if len({match[0] for match in found}) == 1 else None
 
 

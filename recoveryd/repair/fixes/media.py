@@ -4,63 +4,44 @@ original.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from recoveryd.core import Block, Edits, Json, Violation
+from recoveryd.core import Block, Edits, Json, Violation, media_of
 from recoveryd.repair.inputs import RepairInput
+
+Media = tuple[Block, Json, str]  # an image or document of a block, and why it is refused
 
 
 def take_out_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Take out the media that is refused.
+    """Take out all media that is refused, and no other: many may have to go before a request is small enough.
 
     Where one is only too large among many, any of those will do, so many as have to go: the latest, or first the parts
     that hold the most.
     """
-    assert violation.block is not None
-    if violation.sources:
-        return (_meant(given, violation),)
-    chosen = [[violation.block]]
-    if violation.excess:
-        latest = _refused(given)
-        heaviest = sorted(latest, key=lambda block: -_count(given, block))
-        chosen = [_enough(given, latest, violation.excess), _enough(given, heaviest, violation.excess)]
-
-    def fault(source: Json) -> str | None:
-        return given.provider.media_fault(source, given.request)
-
-    return [given.editor.take_out_media(blocks, fault, violation.reason) for blocks in chosen]
+    refused = _refused(given, among_many=bool(violation.excess))
+    if not violation.excess:
+        return (_taken_out(given, refused),)
+    latest = refused[::-1]
+    held = [block.part_id for block, _, _ in latest]
+    heaviest = sorted(latest, key=lambda one: -held.count(one[0].part_id))
+    return [_taken_out(given, chosen[: violation.excess]) for chosen in (latest, heaviest)]
 
 
-def _meant(given: RepairInput, violation: Violation) -> Edits:
-    """List all blocks that the error means, at once: many images may have to go before a request is small enough."""
-    meant = [other for other in given.found if other.sources and other.block is not None]
-    reasons = {id(source): other.reason for other in meant for source in other.sources}
-
-    def fault(source: Json) -> str | None:
-        return reasons.get(id(source))
-
-    return given.editor.take_out_media([v.block for v in meant if v.block is not None], fault, violation.reason)
+def _refused(given: RepairInput, *, among_many: bool) -> list[Media]:
+    """List what is refused, in the order of the request: only because there are so many, or for itself."""
+    found = [(one.block, one) for one in given.found if one.block is not None and bool(one.excess) == among_many]
+    return [(block, source, why) for block, one in found for source, why in one.media]
 
 
-def _refused(given: RepairInput) -> list[Block]:
-    """List the images and documents that are refused, the latest first."""
-    request = given.request
+def _taken_out(given: RepairInput, refused: Iterable[Media]) -> Edits:
+    """Go by the data of each: the records hold it in other forms than the request."""
+    reasons = {media_of(block, source): why for block, source, why in refused}
+    blocks = {block.part_id: (block, why) for block, _, why in refused}
+    found: list[Edits] = []
+    for block, why in blocks.values():
 
-    def faults(block: Block) -> bool:
-        return any(given.provider.media_fault(source, request) for source in given.provider.sources(block.body))
+        def fault(source: Json, of: Block = block) -> str | None:
+            return reasons.get(media_of(of, source))
 
-    return [block for block in request.blocks() if faults(block)][::-1]
-
-
-def _count(given: RepairInput, block: Block) -> int:
-    return sum(1 for _ in given.provider.sources(block.body))
-
-
-def _enough(given: RepairInput, large: Sequence[Block], excess: int) -> list[Block]:
-    """Take the first blocks, so many that no more than the provider takes are left."""
-    chosen: list[Block] = []
-    for block in large:
-        if excess > 0:
-            chosen.append(block)
-            excess -= _count(given, block)
-    return chosen
+        found.append(given.editor.take_out_media(block, fault, why))
+    return tuple(edit for edits in found for edit in edits)

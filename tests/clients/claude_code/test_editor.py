@@ -11,7 +11,7 @@ from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal,
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from tests.e2e.claude_code.client import out_of_reach
-from tests.e2e.claude_code.shapes import SOUND, STUCK, built
+from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives
 from tests.e2e.strict import Strict
 from tests.support.transcript import Transcript
 from tests.support.unsent import lost
@@ -57,6 +57,30 @@ def test_of_a_sound_shape_the_rules_leave_all_to_the_client(name: str) -> None:
     rules = provider_of(failure)
     assert rules is not None
     assert LeftToClient(rules, mends_itself).check(ClaudeCodeWire().build(session), Claims()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unable to download the file: https://example.com/b.png. Please verify the URL and try again.",
+        "messages.4.content.0.tool_result.content.2.image.source.url: Unable to download the file.",
+        "messages.4.content.0.tool_result.content.2.image.source.url: Could not process image",
+    ],
+)
+def test_of_several_images_of_a_result_only_the_one_that_is_named_goes(words: str) -> None:
+    urls = [f"https://example.com/{name}.png" for name in "abc"]
+    session = read(built(Transcript(), gives(*({"type": "image", "source": {"type": "url", "url": u}} for u in urls))))
+    failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
+    evidence, rules = classify(failure.error), provider_of(failure)
+    assert evidence is not None and rules is not None
+    provider = LeftToClient(rules, mends_itself)
+    editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
+    planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
+    assert not isinstance(planned, Refusal), planned
+    [edit] = planned.edits
+    content = (edit.after or {})["content"]
+    assert [item["source"]["url"] for item in content if item["type"] == "image"] == [urls[0], urls[2]]
+    assert content[2]["text"] == f"[The image {urls[1]} was taken out: the provider can't fetch it]"
 
 
 def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:

@@ -13,7 +13,7 @@ import pytest
 from recoveryd.clients.codex import content
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.wire import CodexWire
-from recoveryd.core import Block, CallLimits, Change, Edit, Edits, Marks, edited
+from recoveryd.core import Block, CallLimits, Change, Edit, Edits, Json, Marks, edited
 from tests.support.rollouts import THREAD, Rollout, message, threads
 
 LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 128, 64, 100)
@@ -104,26 +104,30 @@ def test_an_input_that_is_too_long_says_so(rollout: Rollout) -> None:
     assert json.loads(call["arguments"]) == {"note": "[202 characters taken out]"}
 
 
-def test_the_images_that_are_spoken_against_become_notes_else_all_of_them(rollout: Rollout) -> None:
+def test_the_images_that_are_spoken_against_become_notes_and_no_others(rollout: Rollout) -> None:
     bad = {**IMAGE, "image_url": IMAGE["image_url"] + "AAAB"}
     rollout.item(message("user", "look", IMAGE, bad))
     rollout.item({"type": "function_call", "name": "x", "arguments": "{}", "call_id": "call_1"})
     text = {"type": "input_text", "text": "t"}
     rollout.item({"type": "function_call_output", "call_id": "call_1", "output": [IMAGE, text]})
-    named, _, output = written(
-        rollout,
-        lambda editor, blocks: editor.take_out_media(
-            [blocks[0], blocks[2]], lambda source: "bad" if source["image_url"].endswith("B") else None, "bad"
-        ),
-    )
+
+    def take_out(editor: CodexEditor, blocks: list[Block]) -> Edits:
+        taken = [editor.take_out_media(block, _ends_in_b, "bad") for block in (blocks[0], blocks[2])]
+        return tuple(edit for edits in taken for edit in edits)
+
+    named, _, output = written(rollout, take_out)
     note = {"type": "input_text", "text": "[image removed: the provider refused it]"}
     assert named["content"] == [{"type": "input_text", "text": "look"}, IMAGE, note]
-    assert output["output"] == [note, text]
+    assert output["output"] == [IMAGE, text]
+
+
+def _ends_in_b(source: Json) -> str | None:
+    return "bad" if source["image_url"].endswith("B") else None
 
 
 def test_a_note_is_as_long_as_there_is_room(rollout: Rollout) -> None:
     rollout.item(message("user", "look", {"type": "input_image", "image_url": ""}))
-    [item] = written(rollout, lambda editor, blocks: editor.take_out_media(blocks, lambda _: None, "empty"))
+    [item] = written(rollout, lambda editor, blocks: editor.take_out_media(blocks[0], lambda _: "empty", "empty"))
     assert item["content"][1] == {"type": "input_text", "text": "[]"}
 
 
@@ -174,7 +178,7 @@ def test_items_of_a_compaction_are_edited_in_its_line(rollout: Rollout) -> None:
 
     def edit(editor: CodexEditor, blocks: list[Block]) -> Edits:
         aside = editor.set_aside([block for block in blocks if block.type == "compaction"], "x")
-        return (*aside, *editor.take_out_media(blocks[-1:], lambda _: None, "bad"))
+        return (*aside, *editor.take_out_media(blocks[-1], lambda _: "bad", "bad"))
 
     [last] = written(rollout, edit)
     assert last["content"][1]["type"] == "input_text"

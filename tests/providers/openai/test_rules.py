@@ -71,7 +71,7 @@ def found(sent: Request, claims: Claims | None = None) -> list[tuple[str, str, s
     for v in OPENAI.check(sent, claims or Claims()):
         assert v.block is not None
         content = v.block.body.get("content") or v.block.body.get("output") or ()
-        places = [str(at) for at, part in enumerate(content) if any(part is source for source in v.sources)]
+        places = [str(at) for at, part in enumerate(content) if any(part is source for source, _ in v.media)]
         told.append((str(v.kind), v.block.part_id, v.field or ",".join(places)))
     return told
 
@@ -264,7 +264,8 @@ def test_an_input_that_is_too_long() -> None:
 
 
 def test_the_image_that_is_named_and_no_other() -> None:
-    sent = request(user(image(), image(), image()), answer(), call(), output(value=[image(), image()]))
+    one, other, third = (image(PNG + end) for end in (b"1", b"2", b"3"))
+    sent = request(user(one, other, third), answer(), call(), output(value=[one, other]))
     words = "Invalid 'input[0].content[2].image_url'. Expected a base64-encoded data URL, but got something else."
     assert blamed(sent, words) == [("media_rejected", "0", "2")]
     words = "The image data you provided does not represent a valid image."
@@ -298,7 +299,7 @@ def test_images_that_the_provider_made_count_as_well() -> None:
     assert refused is not None
     [violation] = OPENAI.check(sent, OPENAI.claims(refused, sent, None))
     assert violation.kind is Kind.MEDIA_REJECTED
-    assert violation.sources[0]["type"] == "image_generation_call"
+    assert violation.media[0][0]["type"] == "image_generation_call"
 
 
 def test_no_more_images_go_than_are_too_many() -> None:

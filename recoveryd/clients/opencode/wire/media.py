@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from recoveryd.core import Json
 
@@ -63,6 +64,17 @@ def media_source(item: Json) -> Json | None:
     if not isinstance(url, str) or not isinstance(mime, str) or not url.startswith("data:") or "," not in url:
         return None
     return {"type": "base64", "media_type": mime, "data": url.partition(",")[2]}
+
+
+def sources_of(item: Json) -> Iterator[Json]:
+    """Go through the `source` of a file in a tool's result in each form in which OpenCode may send it: in the result,
+    beside it.
+    """
+    within = media_source(item)
+    if within is not None:
+        yield within
+    with suppress(CannotSend):
+        yield file(item, frozenset({"image", "pdf"}))["source"]
 
 
 def attachment(item: object) -> Json | None:
