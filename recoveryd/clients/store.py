@@ -91,6 +91,11 @@ class Content(Protocol):
     def is_part(self, key: str) -> bool:
         """Whether the record of this key is a part of a message."""
 
+    def homeless(self, changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
+        """List the keys of the changes whose before-image is a part of a message that is not among `messages` (ids),
+        nor comes back with them.
+        """
+
     def said(self, image: bytes) -> Json | None:
         """Return the JSON object that a record says; None when it says none."""
 

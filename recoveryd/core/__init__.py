@@ -40,6 +40,7 @@ from recoveryd.core.errors import (
     RefusedError,
     ReplacedError,
     StoreError,
+    UnknownKeyError,
     UnreadError,
     UsageError,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "Size",
     "StoreError",
     "Turn",
+    "UnknownKeyError",
     "UnreadError",
     "Unsendable",
     "Usage",

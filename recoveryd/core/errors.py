@@ -84,6 +84,10 @@ class BusyStoreError(StoreError):
     exit_code, code = 75, "busy"
 
 
+class UnknownKeyError(StoreError):
+    """An error: a record's key is none of this store's: it may be one of another sort of store."""
+
+
 class FormError(StoreError):
     """An error: a session is stored in a form that is not repaired. The message says which, and what to do instead."""
 

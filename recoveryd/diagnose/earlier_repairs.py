@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
-from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, kind_info
+from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, UnknownKeyError, kind_info
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import vain_since_success
 from recoveryd.ledger import Ledger, Upkeep, digest
@@ -46,8 +46,14 @@ def _made(store: Store, entry: Entry) -> bool:
 
 
 def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    """Whether all that a repair wrote is stored as it was written. In a store of another sort, to which its client
+    moved the session, that is not known: no.
+    """
     left = ledger.left(entry.id)
-    return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
+    try:
+        return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
+    except UnknownKeyError:
+        return False
 
 
 def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:

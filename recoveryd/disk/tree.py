@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recoveryd.core import DiskError, StoreError
+from recoveryd.core import DiskError, StoreError, UnknownKeyError
 
 MAX_FILE = 64 * 1024 * 1024  # bytes
 SUFFIX = ".json"
@@ -53,7 +53,7 @@ def split_key(key: str) -> tuple[str, ...]:
     """
     *folders, name = key.split("/")
     if not folders or not _RECORD.fullmatch(name) or not all(map(safe_name, folders)):
-        raise StoreError(f"{key!r} is no record of this store.")
+        raise UnknownKeyError(f"{key!r} is no record of this store.")
     return (*folders, name)
 
 

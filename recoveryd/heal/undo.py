@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -208,7 +208,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     obstacle = _obstacle(store, entry, changes)
     if obstacle is not None and not force:
         raise RefusedError(obstacle, f"To undo it all the same: {command_line('undo', entry.id, '--force')}")
-    todo = _backward(store, changes, whatever=obstacle is not None)
+    todo = _backward(store, entry, changes, whatever=obstacle is not None)
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)
         remove_cut_texts(store, changes)
@@ -226,14 +226,25 @@ def _below(ledger: Ledger, entry: Entry, newer: Sequence[Entry]) -> RefusedError
     return RefusedError(says, f"What {entry.id} changed, as it was before: {export}", recoveries=[gone])
 
 
-def _backward(store: Store, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
-    """Make the changes that lead back to the originals, from what is stored as written, or from `whatever` is there."""
+def _backward(store: Store, entry: Entry, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
+    """Make the changes that lead back to the originals, from what is stored as written, or from `whatever` is there.
+
+    Nothing comes back into what its client deleted since: a message, or the whole session.
+    """
     back = list(reversed(changes))
     now = store.read_all([change.key for change in back])
     if whatever:
+        lost = _lost(store, entry, back)
         forced = (replace(c, before=n, after=c.before) for c, n in zip(back, now, strict=True))
-        return [change for change in forced if change.before != change.after]
+        return [c for c in forced if c.before != c.after and (c.before is not None or c.key not in lost)]
     return [c.reversed() for c, n in zip(back, now, strict=True) if n == c.after]
+
+
+def _lost(store: Store, entry: Entry, changes: Sequence[Change]) -> Collection[str]:
+    """List the keys of the records that have nothing left to belong to."""
+    if not store.has(entry.session):
+        return {change.key for change in changes}
+    return store.content.homeless(changes, {message.id for message in store.load(entry.session).messages})
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.cli.findings import finding_of
 from recoveryd.clients.opencode.ids import WRAP_MS, copied_at
-from recoveryd.core import Message, Outcome
+from recoveryd.core import Kind, Message, Outcome
 from recoveryd.diagnose import diagnose
+from recoveryd.diagnose.earlier_repairs import stored_repair
 from tests.conftest import Run
 from tests.support.build import BINDS, SessionBuilder
 from tests.support.database import NEW, Base
@@ -108,6 +110,21 @@ def test_what_was_healed_before_it_was_imported_is_not_stuck(tmp_path: Path, lat
     base.run("UPDATE message SET time_updated = json_extract(data, '$.time.created') + ?", later_ms)
     found = diagnose(Bench(tmp_path).recovery.context, base.store, made.session["id"])
     assert found is not None and found.reason == reason
+
+
+def test_what_was_healed_in_files_that_a_database_took_over_can_be_looked_at(tree: Tree, tmp_path: Path) -> None:
+    """OpenCode 1.2 takes over the files of 1.1: a repair's keys are no records of a database."""
+    bench = Bench(tmp_path)
+    session = tree.stuck(blank_answer, EMPTY)
+    event = bench.attempt(tree, session)
+    assert event.outcome is Outcome.HEALED
+    base = Base(tmp_path / "opencode.db", NEW, clock=time.time)
+    write_sqlite(tree.made(session).planted(), base.path)
+    base.run("UPDATE message SET time_updated = time_updated + 3600000")
+    found = finding_of(base.store, session, bench.recovery)
+    assert found is not None and found.kind is Kind.EMPTY_CONTENT, "the rules find it in what is stored"
+    failure = base.store.look(session).failure
+    assert failure is not None and stored_repair(base.store, bench.ledger, failure) is None
 
 
 def test_a_refusal_in_the_fork_itself_counts(tree: Tree, tmp_path: Path) -> None:

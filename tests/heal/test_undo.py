@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,8 +19,11 @@ from recoveryd.diagnose import diagnose
 from recoveryd.disk import file_transaction
 from recoveryd.heal.undo import finish_interrupted, undo
 from recoveryd.ledger.upkeep import Upkeep
+from tests.support.build import BINDS, SessionBuilder
 from tests.support.cases import case
-from tests.support.parts import text, tool
+from tests.support.database import Base
+from tests.support.parts import api_error, text, tool
+from tests.support.plant import write_sqlite, write_tree
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer, told, write_over
 
 
@@ -122,6 +127,43 @@ def test_by_force_what_is_there_now_is_kept_first(tree: Tree, bench: Bench) -> N
     assert undone.outcome is Outcome.UNDONE
     assert any(b"somebody wrote this" in (change.before or b"") for change in bench.ledger.changes(kept.id))
     assert told(bench, kept.id) is True, "those words are never pruned"
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_by_force_nothing_comes_back_into_what_the_client_deleted(
+    tree: Tree, bench: Bench, tmp_path: Path, whole: bool, rows: bool
+) -> None:
+    """A prompt behind `/undo` deletes messages, or their user the `whole` session. A row without its message is none
+    that the database takes: it said that the client wrote since.
+    """
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    for words in ("go", "next"):
+        session.user(words)
+        session.assistant(text(" "))
+    session.failed("continue", api_error(EMPTY, 400))
+    database = Base(tmp_path / "opencode.db", clock=time.time)
+    store = database.store if rows else tree.store
+    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    name, gone = session.session["id"], session.messages[3]["id"]
+    failure = store.look(name).failure
+    assert failure is not None
+    event = bench.recovery.attempt(case(store, failure)).event
+    assert event.outcome is Outcome.HEALED and len(event.changes) == 2
+    if rows:
+        database.run(f"DELETE FROM {'session' if whole else 'message'} WHERE id = ?", name if whole else gone)
+    else:
+        for message in [path.stem for path in (tree.root / "message" / name).iterdir() if whole or path.stem == gone]:
+            shutil.rmtree(tree.root / "part" / message, ignore_errors=True)
+            (tree.root / "message" / name / f"{message}.json").unlink()
+    held = tree.files(), database.rows()
+    back = undo(store, bench.ledger, entry(bench, event), force=True)
+    assert [change.key for change in back] == [
+        change.key for change in event.changes if store.read(change.key) is not None
+    ]
+    assert ((tree.files(), database.rows()) == held) == whole
+    assert entry(bench, event).outcome is Outcome.UNDONE
+    assert finish_interrupted(store, bench.ledger) == []
 
 
 def test_by_force_a_dry_run_writes_nothing_either(tree: Tree, bench: Bench) -> None:

@@ -28,6 +28,12 @@ def is_part(key: str) -> bool:
     return "#" in key
 
 
+def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
+    """List none: a line of a transcript belongs to its file alone."""
+    del changes, messages
+    return ()
+
+
 def said(image: bytes) -> Json | None:
     """Read from its image what a line of a transcript says, as JSON; None when it is none."""
     return parse(image)

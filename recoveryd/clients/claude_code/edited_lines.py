@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recoveryd.clients.claude_code.transcript import parse, part_id
-from recoveryd.core import Change, Edit, Message, Session, StoreError
+from recoveryd.core import Change, Edit, Message, Session, StoreError, UnknownKeyError
 
 MARK = "recoveryd"  # beside the message in its line: a block takes no field that the provider does not know
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,7 +39,7 @@ def split_key(name: str) -> tuple[tuple[str, ...], str]:
     """
     file, mark, uuid = name.partition("#")
     if not mark or not uuid:
-        raise StoreError(f"{name!r} is no record of this store.")
+        raise UnknownKeyError(f"{name!r} is no record of this store.")
     return tuple(file.split("/")), uuid
 
 

@@ -21,7 +21,17 @@ from recoveryd.clients.claude_code.session_status import TranscriptStatus
 from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
-from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
+from recoveryd.core import (
+    Change,
+    DiskError,
+    Edit,
+    NotFoundError,
+    Session,
+    StoreError,
+    UnknownKeyError,
+    clean,
+    keep_newest,
+)
 from recoveryd.disk import group_by_place, tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
@@ -235,7 +245,7 @@ def _may_hold(folders: Found, name: str) -> bool:
 def _checked(file: Sequence[str]) -> Found:
     """Return a file's names, if they can be those of a transcript. StoreError."""
     if transcript_paths.session_of(file) is None:
-        raise StoreError(f"{'/'.join(file)!r} is no record of this store.")
+        raise UnknownKeyError(f"{'/'.join(file)!r} is no record of this store.")
     return tuple(file)
 
 

@@ -29,6 +29,12 @@ def is_part(key: str) -> bool:
     return key.startswith("line/")
 
 
+def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
+    """List none: a line of a rollout belongs to its file alone."""
+    del changes, messages
+    return ()
+
+
 def said(image: bytes) -> Json | None:
     """Read from its image what a line of a rollout says; None when it is no JSON."""
     line = shown(image)

@@ -8,7 +8,7 @@ from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.thread import LAST, META, place
-from recoveryd.core import Change, Edit, Json, Part, Session, StoreError
+from recoveryd.core import Change, Edit, Json, Part, Session, StoreError, UnknownKeyError
 
 _KEY = re.compile(r"line/([0-9a-f-]{36})/(\d{13})")
 _TIMES = ("time_to_first_token_ms", "duration_ms", "started_at", "completed_at", "rate_limits")
@@ -26,7 +26,7 @@ def split_key(text: str) -> tuple[str, int]:
     """
     found = _KEY.fullmatch(text)
     if found is None:
-        raise StoreError(f"{text!r} is no record of this store.")
+        raise UnknownKeyError(f"{text!r} is no record of this store.")
     return found[1], int(found[2])
 
 

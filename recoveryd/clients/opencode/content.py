@@ -28,6 +28,26 @@ def is_part(key: str) -> bool:
     return key.startswith("part/")
 
 
+def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
+    """List the keys of the changes whose before-image is a part of a message of OpenCode's that is not among
+    `messages`, nor comes back with them. Nothing can hold it: a row would have no message.
+    """
+    back = {_name(change.key) for change in changes if change.before is not None and not is_part(change.key)}
+    of = {c.key: _message_of(c.key, c.before) for c in changes if c.before is not None and is_part(c.key)}
+    return {key for key, message in of.items() if message not in messages and message not in back}
+
+
+def _message_of(key: str, image: bytes) -> str:
+    """Return the id of a part's message: a file lies in a folder of that name, a row names it."""
+    folder = key.split("/")[1:-1]
+    row = json_of(image)
+    return folder[-1] if folder else str(row.get("message_id")) if isinstance(row, dict) else ""
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2].removesuffix(".json")
+
+
 def said(image: bytes) -> Json | None:
     """Read from its image what a record of OpenCode's says: the JSON object of a file, or that in a row's column
     `data`; None when that is none.
@@ -99,7 +119,7 @@ def undo_obstacle(entry: Entry, changes: Sequence[Change], revert: Callable[[], 
     One that was staged before is among the changes, and goes back with them. `revert` reads what the session has staged
     now.
     """
-    gone = {c.key.rpartition("/")[2].removesuffix(".json") for c in changes if c.before is None}
+    gone = {_name(change.key) for change in changes if change.before is None}
     if not gone or any(change.key.startswith("session/") for change in changes):
         return None
     with suppress(NotFoundError):

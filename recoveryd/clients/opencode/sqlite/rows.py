@@ -10,7 +10,7 @@ from typing import Any
 
 from recoveryd.clients.opencode import records
 from recoveryd.clients.opencode.sqlite.schema import IDS, NUMBERS, RECORDS
-from recoveryd.core import Json, StoreError
+from recoveryd.core import Json, StoreError, UnknownKeyError
 from recoveryd.disk import tree
 
 _TYPES: Mapping[str, Any] = {**dict.fromkeys(NUMBERS, int), "data": (str, bytes), "revert": (str, type(None))}
@@ -27,7 +27,7 @@ def split_key(record: str) -> tuple[str, str]:
     """Cut the key of a row of OpenCode's database into table and id. StoreError for any other text."""
     table, _, identifier = record.partition("/")
     if table not in RECORDS or not tree.safe_name(identifier):
-        raise StoreError(f"{record!r} is no record of this store.")
+        raise UnknownKeyError(f"{record!r} is no record of this store.")
     return table, identifier
 
 
