@@ -22,7 +22,7 @@ from recoveryd.providers.litellm.provider import LITELLM
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.openai import sentences as openai
 from recoveryd.providers.openai.provider import OPENAI
-from recoveryd.providers.openrouter.provider import OPENROUTER
+from recoveryd.providers.openrouter.provider import KILO, OPENROUTER
 from recoveryd.providers.sentences import likely, other_providers
 from recoveryd.providers.sentences.rows import Row
 from recoveryd.providers.sentences.sizes import size_in
@@ -75,7 +75,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-_WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, COPILOT, LITELLM, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
+_WITH_RULES: Sequence[Provider] = (BEDROCK, KILO, OPENROUTER, COPILOT, LITELLM, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
 
 
 # What the names of models are made of: no secret of a user's.

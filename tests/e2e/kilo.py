@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,13 +13,23 @@ VERSION = version_of("kilo")
 
 
 class Kilo(Client):
-    """`kilo serve`, which is OpenCode's server under other names."""
+    """`kilo serve`, which is OpenCode's server under other names.
 
-    def __init__(self, root: Path, provider: str) -> None:
+    `gateway`: a model of Kilo's own gateway, for which `provider` stands then; "" for a model of Anthropic's.
+    """
+
+    def __init__(self, root: Path, provider: str, gateway: str = "") -> None:
         binary = ensure_kilo(VERSION)
         quiet = {f"KILO_DISABLE_{name}": "1" for name in ("AUTOUPDATE", "MODELS_FETCH", "DEFAULT_PLUGINS")}
+        if gateway:
+            del quiet["KILO_DISABLE_MODELS_FETCH"]  # only the gateway's own list tells its models
+            quiet |= {"KILO_API_URL": provider, "KILO_API_KEY": "x", "EVENT_SERVICE_URL": "ws://127.0.0.1:9"}
         super().__init__(binary, root, provider, env=quiet)
         self.database = self.root / "data" / "kilo" / "kilo.db"
         config = self.root / "config" / "kilo"
         config.mkdir(parents=True)
-        shutil.copy(self.root / "config" / "opencode" / "opencode.json", config / "kilo.json")
+        settings = self.root / "config" / "opencode" / "opencode.json"
+        if gateway:
+            named = {"model": f"kilo/{gateway}", "small_model": f"kilo/{gateway}"}
+            settings.write_text(json.dumps({"autoupdate": False, "permission": {"*": "allow"}, **named}))
+        shutil.copy(settings, config / "kilo.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,15 @@ import pytest
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
+from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from tests.e2e.client import MODEL
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import UnavailableError
-from tests.e2e.kilo import Kilo
+from tests.e2e.kilo import VERSION, Kilo
 from tests.e2e.provider import Provider, Request
+from tests.families.fake import Fake, Handler
+from tests.families.play import Stage, played, undone
+from tests.families.table import FAMILIES
 from tests.shapes import SHAPES
 from tests.support.plant import write_sqlite
 
@@ -97,3 +101,64 @@ def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_p
     for one, shape in zip(planted, shapes, strict=True):
         assert [request.refused for request in there.prompt(one.id, shape.thinking)] == [None], shape.name
     assert store.load(healthy.id) == before
+
+
+CLAUDE = replace(FAMILIES["openrouter"], provider="kilo", protocol="openrouter.chat")
+AT_ITS_GATEWAY = ("forged-earlier-off", "blank-answer-off", "tool-errors-on", "pictures-and-documents-off")
+
+
+class _Listed(Handler):
+    """Kilo's own gateway: its list of models, and chat completions at one path."""
+
+    def do_GET(self) -> None:
+        described = {"id": CLAUDE.model, "name": CLAUDE.model, "created": 1, "context_length": 200_000}
+        described |= {"supported_parameters": ["tools", "reasoning", "temperature"]}
+        described |= {"architecture": {"input_modalities": ["text", "image", "pdf"], "output_modalities": ["text"]}}
+        listed = json.dumps({"data": [described]}).encode()
+        self.send(200 if self.path.endswith("/models") else 404, "application/json", listed)
+
+    def do_POST(self) -> None:
+        asked = self.path == "/api/openrouter/chat/completions"
+        body = self.body()
+        self.send(*(self.api.answer(body) if asked else (404, "application/json", b"{}")))
+
+
+class Gateway(Fake):
+    """As strict as OpenRouter; the maker's words stand alone, since those around them have Kilo ask again for 70 s."""
+
+    handler = _Listed
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        status, kind, body = super().answer(raw)
+        if status == 400:
+            said = json.loads(json.loads(body)["error"]["metadata"]["raw"])["error"]["message"]
+            body = json.dumps({"error": {"message": said, "code": 400}}).encode()
+        return status, kind, body
+
+
+def test_claude_on_its_own_gateway_heals_and_is_asked_as_openrouter_is(tmp_path: Path) -> None:
+    try:
+        with Gateway("openrouter") as fake, Kilo(tmp_path / "kilo", fake.address, CLAUDE.model) as kilo:
+            kilo.call("GET", "/session")
+            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
+                stage = Stage(kilo, fake, daemon, CLAUDE, VERSION)
+                made = played(stage, [SHAPES[name] for name in AT_ITS_GATEWAY], at_once=6)
+                stuck = [one for one in made if one.stuck]
+                back = undone(stage, [one.shape for one in stuck][:1])
+                store = OpencodeSqlite(kilo.database, client="kilo", title="Kilo")
+                after = [store.load(one.planted.id) for one in made]
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert len(stuck) == 2 and back == [True]
+    assert [one.tell() for one in stuck if not one.healed or len(one.again) != 3] == []
+    assert [one.tell() for one in made if not one.stuck and not (one.untouched and all(one.again))] == []
+    sent = [_as_json([(m["role"], block) for m in asked.messages for block in m["content"]]) for asked in fake.asked]
+    for session in after:
+        forms = [OpenRouterChat("kilo", CLAUDE.model, form).stored(session) for form in (FORK, NEW)]
+        built = [[(turn.role, b.body) for turn in request.turns for b in turn.blocks] for request in forms]
+        assert any(_as_json(one[:-1]) in sent for one in built), session.id
+
+
+def _as_json(blocks: list[tuple[str, Any]]) -> str:
+    """Those that are stored, but the last answer, which was not there yet."""
+    return json.dumps([one for one in blocks if not _own(one[1])], sort_keys=True, default=dict)

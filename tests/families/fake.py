@@ -38,7 +38,9 @@ _TOKEN = {"access_token": "x", "token_type": "Bearer", "expires_in": 3600}
 _TOKEN |= {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
 
 
-class _Handler(ApiHandler):
+class Handler(ApiHandler):
+    """One connection of a client to a `Fake`."""
+
     api: Fake
 
     def do_POST(self) -> None:
@@ -54,7 +56,7 @@ class _Handler(ApiHandler):
 class Fake(FakeApi):
     """A family's endpoint as a context manager. `lenient`: it refuses everything with the same word."""
 
-    handler = _Handler
+    handler = Handler
 
     family: str
     lenient: bool = False

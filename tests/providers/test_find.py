@@ -123,6 +123,7 @@ def test_another_form_is_named_by_its_provider() -> None:
 
 BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream"
 OPENROUTER = "https://openrouter.ai/api/v1/chat/completions"
+KILO = "https://api.kilo.ai/api/openrouter/chat/completions"
 COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
 
 
@@ -139,6 +140,14 @@ COPILOT = "https://api.individual.githubcopilot.com/chat/completions"
         ("http://127.0.0.1:4000/v1/chat/completions", "openrouter", "anthropic/claude-sonnet-4.5", "openrouter"),
         (OPENROUTER, "openrouter", "moonshotai/kimi-k2", "openrouter-kimi"),
         (OPENROUTER, "openrouter", "openrouter/auto", None),
+        (KILO, "kilo", "anthropic/claude-sonnet-4.5", "kilo"),
+        ("http://127.0.0.1:4000/api/openrouter/chat/completions", "kilo", "anthropic/claude-opus-4.5", "kilo"),
+        ("https://api.kilo.ai/api/openrouter/messages", "kilo", "anthropic/claude-sonnet-4.5", "anthropic"),
+        ("https://api.kilo.ai/api/gateway/chat/completions", "kilo", "anthropic/claude-sonnet-4.5", None),
+        (KILO, "kilo", "moonshotai/kimi-k2", None),
+        (KILO, "kilo", "google/gemini-3-pro-preview", None),
+        (KILO, "kilo", "kilo-auto/frontier", None),
+        (None, "kilo", "anthropic/claude-sonnet-4.5", None),
         (COPILOT, "github-copilot", "claude-sonnet-4.5", "copilot"),
         (None, "github-copilot-enterprise", "claude-opus-4.5", "copilot"),
         (COPILOT, "github-copilot", "gpt-5", None),
@@ -230,6 +239,8 @@ def test_claude_behind_litellm_is_known_by_its_name_and_whose_api_the_error_name
 
 def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None:
     assert "only the rules of Claude" in why_unknown(failed(OPENROUTER, "openrouter", "openai/gpt-5.1"))
+    told = why_unknown(failed(KILO, "kilo", "kilo-auto/free"))
+    assert told == "of the models of Kilo's gateway only the rules of Claude are known to recoveryd"
 
 
 BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"

@@ -26,7 +26,8 @@ from recoveryd.disk import distinct_places, real_path
 class Fork:
     """What a client made from OpenCode differs in: its database is below the user's data, or where `variable` says.
 
-    `home`: a variable that names the folder of all that it keeps, with its data in `data`.
+    `home`: a variable that names the folder of all that it keeps, with its data in `data`; `gateway`: what the address
+    of a gateway of its own ends in, which it asks by OpenRouter's SDK.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Fork:
     variable: str
     home: str = ""
     takes_plugin: bool = False
+    gateway: str = ""
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
@@ -56,7 +58,8 @@ class Fork:
 
 # Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was never run
 # (npm does not have it). By its published sources (0.1.15) its messages have a column more: they are left alone.
-KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True)
+_GATEWAY = "/api/openrouter/chat/completions"
+KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True, gateway=_GATEWAY)
 MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB", home="MIMOCODE_HOME")
 FORKS = (KILO, MIMO_CODE)
 
@@ -70,6 +73,7 @@ class ConfiguredFork:
     databases: tuple[Path, ...]
     folder: str = ""
     takes_plugin: bool = False
+    gateway: str = ""
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
@@ -111,7 +115,7 @@ class ForkedOpencode(Opencode):
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """List both forms that it may have taken over: a plan is right under each."""
         del store
-        return wires_of(failure, protocol_of(failure), (FORK, NEW))
+        return wires_of(failure, protocol_of(failure, self.fork.gateway), (FORK, NEW))
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()

@@ -43,9 +43,12 @@ _BY_PATH = (
 _LITELLM = "anthropicexception"
 
 
-def protocol_of(failure: Failure) -> str:
-    """Tell which `Wire.protocol` is spoken; "" where it is not known."""
-    spoken = _spoken(failure)
+def protocol_of(failure: Failure, gateway: str = "") -> str:
+    """Tell which `Wire.protocol` is spoken; "" where it is not known.
+
+    `gateway`: what the address of the client's own gateway ends in, which it asks by OpenRouter's SDK; "" for none.
+    """
+    spoken = _spoken(failure, gateway)
     behind = spoken == "openai.chat" and any(_LITELLM in text.lower() for text in failure.error.texts)
     return "litellm.anthropic" if behind else spoken
 
@@ -59,7 +62,7 @@ def _is_in(host: str, domain: str) -> bool:
     return f".{host}".endswith(f".{domain}")
 
 
-def _spoken(failure: Failure) -> str:
+def _spoken(failure: Failure, gateway: str) -> str:
     host, path = _address(failure.error.url)
     named = failure.protocol or next((p for known, p, _ in _SERVICES if known.fullmatch(failure.provider)), "")
     if not path:
@@ -69,7 +72,8 @@ def _spoken(failure: Failure) -> str:
         same = spoken is not None and spoken.partition(".")[0] == named.partition(".")[0]
         return named if same else spoken or ""
     by_host = (protocol for domain, protocol in _BY_HOST.items() if _is_in(host, domain))
-    found = failure.protocol or next(by_host, named)
+    own = "openrouter.chat" if gateway and path.endswith(gateway) else ""
+    found = failure.protocol or own or next(by_host, named)
     return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.clients.opencode.settings import NamedStore, OpencodeSettings
-from recoveryd.core import ConfigError, Kind, Outcome, StoreError
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core import ConfigError, Failure, Kind, Outcome, RecordedError, StoreError
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.ledger import EndedRecovery
 from recoveryd.settings import load, load_sound, settings_as_toml
@@ -242,3 +243,26 @@ def test_an_entry_that_is_not_sound_is_told_by_its_key(tmp_path: Path, entry: st
     with pytest.raises(ConfigError, match=r"`opencode\.stores` holds"):
         load(Config, file, {})
     assert load_sound(Config, file, {})[0] == Config()
+
+
+@pytest.mark.parametrize(
+    ("client", "protocol", "path", "spoken"),
+    [
+        ("kilo", "", "/api/openrouter/chat/completions", "openrouter.chat"),
+        ("kilo", "", "/api/openrouter/messages", "anthropic.messages"),
+        ("kilo", "", "/api/openrouter/responses", ""),
+        ("kilo", "", "/api/gateway/chat/completions", ""),
+        ("kilo", "openai.chat", "/api/openrouter/chat/completions", "openai.chat"),
+        ("opencode", "", "/api/openrouter/chat/completions", ""),
+        ("mimocode", "", "/api/openrouter/chat/completions", ""),
+    ],
+)
+def test_kilo_asks_its_own_gateway_as_the_address_tells(
+    tmp_path: Path, client: str, protocol: str, path: str, spoken: str
+) -> None:
+    """Another client asks there by an SDK that nothing tells; what a configuration says of one counts for more."""
+    error = RecordedError(url=f"https://api.kilo.ai{path}")
+    failed = Failure("", "", "", 0, error, "kilo", "anthropic/claude-sonnet-4.5", protocol)
+    store = OpencodeSqlite(Base(tmp_path / "x.db", NEW).path, client=client, title=client)
+    wires = Clients(Config()).of(store).wires(store, failed)
+    assert {wire.protocol for wire in wires} == {spoken}
