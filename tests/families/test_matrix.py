@@ -242,6 +242,18 @@ def test_of_several_pictures_of_a_tool_only_that_goes_which_is_none(family: str)
     assert _left(made) == ["3.png", "5.png"]
 
 
+@pytest.mark.parametrize("family", ["vertex-claude", "gemini"])
+@pytest.mark.parametrize("mime", ["audio/mpeg", "video/mp4"])
+def test_sound_and_films_beside_a_picture_that_is_none_stay(family: str, mime: str) -> None:
+    heard = file(f"data:{mime};base64,SUQz", mime=mime, filename="heard")
+    page = {**SHOTS[1], "url": data_url(b"<html>no picture</html>")}
+    words = {"vertex-claude": NAMED["vertex-claude"], "gemini": "Unable to process input image."}
+    _, made = _of_three(family, words[family], [page, heard])
+    assert not isinstance(made, Refusal), made
+    [edit] = made
+    assert (edit.after or {})["state"]["attachments"] == [heard]
+
+
 def _mended(text: str) -> str:
     return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= char <= "\udfff" else char for char in text)
 

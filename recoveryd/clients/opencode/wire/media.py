@@ -74,7 +74,9 @@ def sources_of(item: Json) -> Iterator[Json]:
     if within is not None:
         yield within
     with suppress(CannotSend):
-        yield file(item, frozenset({"image", "pdf"}))["source"]
+        beside = file(item, frozenset({"image", "pdf"}))
+        if beside["type"] == "file":  # words stand for sound and films, which no model is sent there
+            yield beside["source"]
 
 
 def attachment(item: object) -> Json | None:
