@@ -241,6 +241,8 @@ def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None
     assert "only the rules of Claude" in why_unknown(failed(OPENROUTER, "openrouter", "openai/gpt-5.1"))
     told = why_unknown(failed(KILO, "kilo", "kilo-auto/free"))
     assert told == "of the models of Kilo's gateway only the rules of Claude are known to recoveryd"
+    configured = replace(failed(None, "mine", "openai/gpt-5.1"), protocol="openrouter.chat")
+    assert why_unknown(configured).startswith("of the models of OpenRouter only")
 
 
 BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
