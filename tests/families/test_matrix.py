@@ -221,6 +221,17 @@ def test_of_several_pictures_of_a_prompt_only_the_one_that_is_named_goes(family:
     assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == ["[The image 4.png"]
 
 
+@pytest.mark.parametrize("family", ["openai", "azure"])
+@pytest.mark.parametrize("field", ["file_data", "filename"])
+def test_a_document_that_openai_names_takes_no_picture_with_it(family: str, field: str) -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", file(data_url(b"%PDF-", "application/pdf"), "application/pdf", "a.pdf"), *SHOTS)
+    builder.assistant("seen")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    said = f"Invalid 'input[1].content[1].{field}'. Expected a base64-encoded data URL."
+    assert isinstance(planned(FAMILIES[family], session, "new", said), Refusal)
+
+
 def test_where_an_error_names_the_result_alone_all_of_its_pictures_go_and_are_counted() -> None:
     _, made = _of_three("vertex-claude", "messages.2.content.0: Could not process image", SHOTS)
     assert _left(made) == []

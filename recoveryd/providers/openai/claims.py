@@ -27,6 +27,7 @@ from recoveryd.providers.openai.media import images, sources
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 _TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
+_OF_A_DOCUMENT = ("file_data", "file_url", "filename")  # fields that no image has
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
@@ -42,7 +43,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         case Kind.TOOL_CALL_INVALID:
             return _call(refused, blocks)
         case Kind.MEDIA_REJECTED:
-            return Claims(media=frozenset(media_of(*one) for one in _images(refused, request, blocks, named)))
+            images_meant = () if refused.field in _OF_A_DOCUMENT else _images(refused, request, blocks, named)
+            return Claims(media=frozenset(media_of(*one) for one in images_meant))
     return Claims()
 
 
