@@ -65,10 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _anew() -> int:
     """Start the program that is installed now in this process; return only where that fails."""
+    logger.info("recoveryd ends; what is installed now starts in its place")
     try:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
     except OSError as error:
-        logger.error("recoveryd ends: it was upgraded, and can't be started anew: {}", error.strerror or error)
+        logger.error("recoveryd can't be started anew after an upgrade or removal: {}", error.strerror or error)
     return ReplacedError.exit_code
 
 

@@ -49,7 +49,7 @@ class BusyError(RecoverydError):
 
 
 class ReplacedError(RecoverydError):
-    """An error: the code of recoveryd was upgraded while it ran. The process is to be started anew."""
+    """An error: the code of recoveryd was upgraded or removed while it ran. The process is to be started anew."""
 
     exit_code, code = 75, "busy"
 

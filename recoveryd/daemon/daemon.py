@@ -38,7 +38,7 @@ class Daemon:
 
     `load` reads the configuration again for `reload` (SIGHUP); what it raises is logged, and the old one stays.
     `run` raises `BusyError` when another daemon watches the stores, and `ReplacedError` when recoveryd was upgraded,
-    once the new code is whole.
+    once the new code is whole, or was removed some minutes ago.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Daemon:
             self._note.release()
             self._locks.release()
         if self._replaced and not self._stopping:
-            raise ReplacedError("It was upgraded while it ran.", "Start it again.")
+            raise ReplacedError("It was upgraded, or removed, while it ran.", "Start it again.")
 
     def _work(self, ledger: Ledger) -> None:
         """Watch and heal until `stop`, or until there is another configuration."""
@@ -157,7 +157,7 @@ class Daemon:
             self._manager.stopping()
 
     def _upgraded(self) -> bool:
-        """Whether recoveryd was upgraded. Then nothing is done any more; waits until the new code is whole."""
+        """Whether recoveryd was upgraded. Then nothing is done any more; waits for the new code to be whole."""
         if self._code.replaced() and not self._replaced:
             self._replaced = True
             says = "recoveryd was upgraded, or removed: nothing is repaired until it has started anew"

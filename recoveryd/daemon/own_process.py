@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SETTLED_S = 5.0  # an installer writes for a second or two
+GONE_S = 300.0  # and may first fetch what it needs, with the old one removed
 
 
 class OwnCode:
@@ -26,6 +27,7 @@ class OwnCode:
 
     def __init__(self, file: Path = Path(__file__), clock: Callable[[], float] = time.monotonic) -> None:
         self._file, self._clock = file, clock
+        self._first: tuple[int, int] | None = None
         self._first = self._last = self._found()
         self._since = clock()
 
@@ -34,11 +36,13 @@ class OwnCode:
         return self._found() != self._first
 
     def settled(self) -> bool:
-        """Whether there is code, and nobody has written to it for `SETTLED_S`, by the calls of this."""
+        """Whether nobody has written to it for `SETTLED_S`, by the calls of this. Where it was removed, for `GONE_S`:
+        the new one may lie elsewhere (each version of Python has its own place), or there is none.
+        """
         found = self._found()
         if found != self._last:
             self._last, self._since = found, self._clock()
-        return found is not None and self._clock() - self._since >= SETTLED_S
+        return self._clock() - self._since >= (GONE_S if found is None else SETTLED_S)
 
     def _found(self) -> tuple[int, int] | None:
         """Return size and time of the module, not its number: some file systems give another one each time."""

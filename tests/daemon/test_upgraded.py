@@ -45,6 +45,24 @@ def test_it_is_whole_once_nobody_writes_to_it_any_more(module: Path) -> None:
     assert code.replaced()
 
 
+def test_what_stays_away_is_not_waited_for_for_ever(module: Path) -> None:
+    """A Python of another version has its modules elsewhere. Until then `status` says that it runs."""
+    now = 0.0
+    code = OwnCode(module, lambda: now)
+    module.unlink()
+    assert not code.settled()
+    now = own_process.GONE_S - 1.0
+    assert not code.settled(), "an installer may fetch what it needs"
+    now = own_process.GONE_S
+    assert code.settled() and code.replaced()
+
+
+def test_a_module_that_can_not_be_asked_for_at_the_start_is_passed_over(module: Path) -> None:
+    module.unlink()
+    module.symlink_to(module.name)  # ELOOP
+    assert not OwnCode(module).replaced()
+
+
 def test_a_module_that_can_not_be_asked_for_is_not_replaced(module: Path) -> None:
     code = OwnCode(module)
     module.unlink()
