@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -244,7 +245,9 @@ def _lost(store: Store, entry: Entry, changes: Sequence[Change]) -> Collection[s
     """List the keys of the records that have nothing left to belong to."""
     if not store.has(entry.session):
         return {change.key for change in changes}
-    return store.content.homeless(changes, {message.id for message in store.load(entry.session).messages})
+    with suppress(StoreError):  # of a session that can't be read as a whole nothing is known to be deleted
+        return store.content.homeless(changes, {message.id for message in store.load(entry.session).messages})
+    return ()
 
 
 def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:

@@ -166,6 +166,26 @@ def test_by_force_nothing_comes_back_into_what_the_client_deleted(
     assert finish_interrupted(store, bench.ledger) == []
 
 
+def test_by_force_it_is_taken_back_also_where_another_message_is_broken(tree: Tree, bench: Bench) -> None:
+    """The session can't be loaded then, which a look at its newest messages does not meet."""
+
+    def turns(session: SessionBuilder) -> None:
+        for words in ("first", "second", "third"):
+            session.user(words)
+            session.assistant(text(" "))
+
+    session = tree.stuck(turns, EMPTY)
+    broken = tree.root / "message" / session / f"{tree.made(session).messages[0]['id']}.json"
+    before = tree.files()
+    event = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    whole = broken.read_bytes()
+    broken.write_bytes(b'{"id":"cut')
+    undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    broken.write_bytes(whole)
+    assert tree.files() == before
+
+
 def test_by_force_a_dry_run_writes_nothing_either(tree: Tree, bench: Bench) -> None:
     session = tree.stuck(blank_answer, EMPTY)
     event = healed(tree, bench, session)
