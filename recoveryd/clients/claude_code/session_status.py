@@ -16,12 +16,13 @@ from recoveryd.core import Failure
 PROVIDER = "anthropic"
 _REQUEST = b'{"type":"api-request",'
 _WENT_BACK = b'{"type":"last-prompt"'
-_NOWHERE = "00000000-0000-0000-0000-000000000000"  # noted when a prompt goes out behind one that was stopped (2.1.330)
+# Noted behind the prompt of a user who stopped one before, or went back by `/rewind`: the newest line counts (2.1.330).
+_NEWEST = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """The line that its user went back to with `/rewind`; "": to before the first one."""
+    """The line that its user goes on from; "": from before the first one."""
 
     uuid: str
 
@@ -39,7 +40,8 @@ class TranscriptStatus:
     end: int = 0
     mark: bytes = b""  # of what stands before `end`
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
-    since: set[str] = field(default_factory=set)  # the lines from the newest failure on, by their ids; it only grows
+    since: set[str] = field(default_factory=set)  # the lines that go on from the newest failure; it only grows
+    newest: str = ""  # the line before `end`
     taken_back: bool = False  # its user went back to before the failures
     copied: bool = False  # the failures are those of the session that this one was made from
     prompt: str = ""  # the newest of the user, if nothing came of it yet
@@ -106,16 +108,15 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
         return model if isinstance(model, str) else None
     if data.get("type") == "last-prompt":
         leaf = data.get("leafUuid")
-        if data.get("explicit") is not True or leaf == _NOWHERE:
-            return None
-        return _Leaf(leaf if isinstance(leaf, str) else "")
+        return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
     kind, uuid = text_of(data, "type"), data.get("uuid")
     if kind not in CHAINED or not isinstance(uuid, str):
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
     told = kind in SENT or data.get("subtype") == COMPACTED
-    return Line(uuid, data if told else {"type": kind}, b"", place.offset)  # of the others there may be many
+    # Of the others there may be many.
+    return Line(uuid, data if told else {"type": kind}, b"", place.offset, text_of(data, "parentUuid"))
 
 
 def _settles(told: list[_Event]) -> bool:
@@ -134,9 +135,12 @@ def _ends(line: Line) -> bool:
 def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line."""
     if isinstance(event, _Leaf):
-        return replace(status, taken_back=bool(status.failures) and event.uuid not in status.since)
-    if isinstance(event, Line) and status.failures:
-        status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long
+        leaf = status.newest if event.uuid == _NEWEST else event.uuid
+        return replace(status, taken_back=bool(status.failures) and leaf not in status.since)
+    if isinstance(event, Line):
+        if event.parent in status.since:
+            status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long
+        status = replace(status, newest=event.uuid)
     found = _told(status, event, store, session)
     return found if found.failures else replace(found, since=set(), taken_back=False, copied=False)
 

@@ -128,15 +128,27 @@ def test_what_is_left_is_not_blamed_for_what_was_taken_back(run: Run, tmp_path: 
     assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() == before
 
 
-def test_a_prompt_behind_one_that_was_stopped_takes_no_refusal_back(run: Run, tmp_path: Path) -> None:
-    """2.1.330 notes a leaf of zeros then, and goes on with the newest line: the refusal is still in force."""
+@pytest.mark.parametrize("went_back", [False, True])
+def test_a_leaf_of_zeros_takes_back_what_the_newest_line_does_not_go_on_from(
+    run: Run, tmp_path: Path, went_back: bool
+) -> None:
+    """2.1.330 notes one behind the next prompt of a user who stopped one (Escape), and, by its code, used `/rewind`."""
     made = Transcript(start=int(time.time() * 1000) - 90_000)
-    turn(made, "fine")
+    made.user([text("look"), {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}])
+    leaf = made.assistant(text("fine"))[-1]
     made.user("more")
-    made.refused("The frobnicator is not well")
+    made.refused("messages.0.content.1.image.source.url: Could not process image")
+    refused = made.last
+    made.user("stopped")
+    made.last = leaf if went_back else refused
+    made.user("again")
     made.event({"type": "last-prompt", "leafUuid": "0" * 8 + "-0000" * 3 + "-" + "0" * 12, "explicit": True})
-    made.write(tmp_path / ".claude" / "projects")
-    assert [one["reason"] for one in json.loads(run("scan", "--json")[1])["stuck"]] == ["refused_unknown"]
+    made.refused("Number of requests exceeds your rate limit", 429, "rate_limit_error")
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    assert len(json.loads(run("scan", "--json")[1])["stuck"]) == (0 if went_back else 1)
+    run("scan", "--repair", "--yes")
+    assert (path.read_bytes() == before) is went_back, "what was refused is another one, or gone"
 
 
 @pytest.mark.parametrize("words", [ILLEGAL, "messages.2.content.1.image.source.url: Could not process image"])
