@@ -17,7 +17,7 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.model import Kind, Outcome, Refused
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.diagnose import standing_repair, undone_repair
-from recoveryd.disk import StoreLock, watcher
+from recoveryd.disk import StoreLock, lockers
 from recoveryd.heal import lifecycle
 from recoveryd.heal.moved_stores import find_store, follow_moved
 from recoveryd.heal.undo import undo
@@ -133,7 +133,7 @@ def test_a_folder_that_was_moved_away_is_given_back(tmp_path: Path) -> None:
         until(lambda: daemon.events)
         place = paths.lock_dir(daemon.state)
         (tmp_path / "opencode").rename(tmp_path / "disk")
-        until(lambda: watcher(place, tmp_path / "disk") is None)
+        until(lambda: not lockers(place, tmp_path / "disk"))  # the note goes before it
         with StoreLock(tmp_path / "disk", place, "theirs"):
             (tmp_path / "opencode").symlink_to(tmp_path / "disk")
             daemon.sweeps(2)
