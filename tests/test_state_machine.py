@@ -55,6 +55,7 @@ class Machine(RuleBasedStateMachine):
         self.standing: dict[str, int] = {}  # the heals that were seen, and how many writes came before
         self.since = 0  # how many writes there were before what is done now
         self.cut_off = False
+        self.went_on: set[str] = set()  # sessions that were answered on what was cut off: it stays, until it is undone
         self._session(SessionBuilder(int(time.time() * 1000) - 300_000, seed=len(self.sessions)))
 
     def teardown(self) -> None:
@@ -97,6 +98,8 @@ class Machine(RuleBasedStateMachine):
         """A healthy turn."""
         builder = self._pick(at)
         self._says(builder, lambda: (builder.user("go on"), builder.assistant("fine")))
+        if self.cut_off:
+            self.went_on.add(self._id(at))
 
     @rule(at=which, calls=st.booleans())
     def breaks(self, at: int, calls: bool) -> None:
@@ -190,7 +193,8 @@ class Machine(RuleBasedStateMachine):
         lost = [key for key, raw in self.theirs.items() if now.get(key) != raw and (key, raw) not in images]
         assert not lost, f"{lost} is neither in the store nor in the ledger"
         heals = [e for _, e in found if e.outcome == "healed"]
-        ours = {(c.key, c.after) for e in heals for c in e.changes}
+        stays = [e for session, e in found if e.outcome == "conflict" and session in self.went_on]
+        ours = {(c.key, c.after) for e in (*heals, *stays) for c in e.changes}
         ours |= {(c.key, c.before) for _, e in found if e.outcome == "undone" for c in e.changes if c.before is None}
         foreign = [item for item in now.items() if item not in self.ever and item not in ours]
         gone = [key for key in self.theirs if key not in now and (key, None) not in ours]
@@ -276,3 +280,20 @@ TestSqlite = pytest.mark.timeout(60 + 20 * EXAMPLES)(SqliteMachine.TestCase)
 TestJson.settings = TestSqlite.settings = settings(
     max_examples=EXAMPLES, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+def test_what_is_cut_off_before_an_answer_stays_until_it_is_undone() -> None:
+    """The model answered on what is there: a start leaves it, half a repair too, and an undo takes it back."""
+    ended = set()
+    for step in range(8, 14):  # somewhere among them one of the two files is written
+        machine = JsonMachine()
+        machine._begin()
+        machine.breaks(at=0, calls=True)
+        machine.is_killed_while_it_heals(at=0, step=step)
+        assert machine.cut_off
+        machine.answers(at=0)
+        machine.restart()
+        machine.check()
+        ended |= {entry.outcome for entry in work.entries(machine.place, machine._id(0))}
+        machine.teardown()
+    assert ended == {"failed", "conflict", "healed"}
