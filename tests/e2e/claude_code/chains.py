@@ -567,17 +567,17 @@ def _command_shown_only(t: Transcript) -> None:
 
 def _far_parent(t: Transcript) -> None:
     """A line whose parent is not there belongs to the one before it only if that came within five seconds."""
-    _two_turns(t)
-    t.ms += 4_001
-    t.user("far away")
-    t.line(-1)["parentUuid"] = str(uuid.uuid4())
-    t.assistant(text("a"))
+    _lost_parent(t, 4_001)
 
 
 def _near_parent(t: Transcript) -> None:
+    _lost_parent(t, 4_000)
+
+
+def _lost_parent(t: Transcript, later_ms: int) -> None:
     _two_turns(t)
-    t.ms += 4_000
-    t.user("near")
+    t.ms += later_ms
+    t.user("without a parent")
     t.line(-1)["parentUuid"] = str(uuid.uuid4())
     t.assistant(text("a"))
 
