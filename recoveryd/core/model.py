@@ -252,6 +252,11 @@ class Outcome(StrEnum):
     UNDOING = "undoing"  # an undo is being written; only a crash leaves this behind
     UNDONE = "undone"
 
+    @property
+    def taken_back(self) -> bool:
+        """Whether it was undone, or an undo of it was begun."""
+        return self in (Outcome.UNDONE, Outcome.UNDOING)
+
 
 CUT_OFF = (Outcome.PENDING, Outcome.UNDOING)  # the store may hold any mixture of the images
 

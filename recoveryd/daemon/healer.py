@@ -23,8 +23,6 @@ from recoveryd.tell import Callbacks, Commands, Notifier, Teller, deeds_by_place
 
 REST_S = 3.0
 _SOON_S, _LATEST_S = 2.0, 60.0  # when what may pass by itself is looked at again, each time later; then at sweeps
-
-_UNDONE = (Outcome.UNDONE, Outcome.UNDOING)
 _LOOKED_AT_AGAIN = (Outcome.PENDING, Outcome.FAILED)
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -270,9 +268,9 @@ class Healer:
             self._open.add((event.store, event.session))
         if event.outcome is Outcome.PENDING:
             self._log_once.say(about, f"session {event.session}: {event.detail}")
-        elif event.outcome in _UNDONE:  # mostly by the user, who knows
+        elif event.outcome.taken_back:  # mostly by the user, who knows
             known = self._ledger.find(event.id)
-            by_user = known is not None and known.outcome in _UNDONE
+            by_user = known is not None and known.outcome.taken_back
             logger.info("{}: {}", log_prefix(event), "by its user" if by_user else event.detail)
         elif event.outcome is not Outcome.FAILED:
             self._teller.tell(case if self._ending or event.ahead else self._resumer.go_on(case))

@@ -17,7 +17,6 @@ from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 
 Press = Callable[[str, Case], object]
-_UNDONE = (Outcome.UNDONE, Outcome.UNDOING)
 
 
 class Teller:
@@ -90,7 +89,7 @@ class Teller:
 
         def work(ledger: Ledger) -> bool:
             known = ledger.find(event.id)
-            return known is None or (known.outcome not in _UNDONE and not ledger.later(known))
+            return known is None or not (known.outcome.taken_back or ledger.later(known))
 
         return peek(self._ledger.file.path, work) is not False
 
