@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,6 +109,14 @@ def test_one_that_was_removed_for_good_still_ends_when_it_is_told_to(module: Pat
         until(lambda: removed.daemon._replaced)
 
 
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups")
 def test_the_process_goes_on_as_the_program_that_is_installed_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,3 +132,26 @@ def test_the_process_goes_on_as_the_program_that_is_installed_now(
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
     assert run(asked) == 75, "tried again by the service manager, if even that fails"
     assert called == [[sys.executable, sys.executable, "-m", "recoveryd", "run"]]
+
+
+ANEW = """
+import os, signal, subprocess, sys
+from recoveryd.cli.run import _anew
+from recoveryd.daemon.own_process import handle_signals
+
+if "ANEW" not in os.environ:
+    os.environ["ANEW"] = "1"
+    handle_signals(lambda: None, lambda: None, lambda: None)
+    sys.exit(_anew())
+os.kill(os.getpid(), signal.SIGHUP)
+handle_signals(lambda: None, lambda: print("reloads", flush=True), lambda: None)
+os.kill(os.getpid(), signal.SIGHUP)
+print("a child ends by", -subprocess.run(["sh", "-c", "kill -HUP $$"]).returncode)
+"""
+
+
+@pytest.mark.live
+def test_a_request_to_reload_does_not_end_it_while_it_starts_anew() -> None:
+    """`systemctl reload` right behind an upgrade. What it starts itself, hooks, are ended by SIGHUP as ever."""
+    done = subprocess.run([sys.executable, "-c", ANEW], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["reloads", f"a child ends by {signal.SIGHUP:d}"])
