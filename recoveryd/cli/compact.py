@@ -12,7 +12,7 @@ from recoveryd.cli.asking import agreed, is_asked
 from recoveryd.cli.common import config_of, in_brackets, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.findings import finding_of
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
-from recoveryd.clients import Store, Whose, stores_having
+from recoveryd.clients import Store, Whose, root_title, stores_having
 from recoveryd.core import (
     UNREADABLE,
     Event,
@@ -57,14 +57,14 @@ def compact(arguments: argparse.Namespace) -> int:
             "store": store.id,
             "client": store.client,
             "session": session.id,
-            "title": session.title,
+            "title": root_title(store, session.id),
         }
         if isinstance(planned, Refusal):
             return _nothing(arguments, data, planned)
         places = deeds_by_place(planned.places, planned.actions, _KIND, done=False)
         data |= {"compacted": False, "recovery": None, "action": planned.would, "places": places}
         if not arguments.json:
-            title = (session.title or session.id) + in_brackets(Whose(config), store.id)
+            title = (data["title"] or session.id) + in_brackets(Whose(config), store.id)
             _announce(title, planned.would, places)
         if dry:
             why = "" if arguments.dry_run else " `dry_run` is set in the configuration."

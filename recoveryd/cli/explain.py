@@ -14,7 +14,7 @@ from rich.console import Console
 from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
 from recoveryd.cli.findings import Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
-from recoveryd.clients import Store, Whose, read_error, stores_having
+from recoveryd.clients import Store, Whose, read_error, root_title, stores_having
 from recoveryd.core import (
     Diagnosis,
     Failure,
@@ -146,5 +146,5 @@ def _told(findings: Sequence[Finding], whose: Whose) -> Result:
 def _not_stuck(store: Store, session: str) -> Result:
     words = f"Session {session} is not stuck: its newest prompt was not refused."
     nothing = Diagnosis(Failure(store.id, session, "", 0), None, code="")
-    fine = Finding(nothing, store.about(session).title, words)
+    fine = Finding(nothing, root_title(store, session), words)
     return Result({"stuck": False, **fine.data()}, lambda out: print_wrapped(out, words))

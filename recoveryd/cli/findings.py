@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.output import local_time, print_labelled, print_wrapped
-from recoveryd.clients import Store, Whose
+from recoveryd.clients import Store, Whose, root_title
 from recoveryd.core import (
     COPIED,
     ELSEWHERE,
@@ -242,14 +242,14 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
         undone = undone_repair(store, ledger, failure)
         if undone is None or left_alone(recovery.context, store, session):
             return None
-        loaded = store.load(session)
+        loaded, title = store.load(session), root_title(store, session)
     except RecoverydError:
         return None
     failed = loaded.message(undone.message)
     if failed is None or failed.error is None:
         return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
     then = "nothing is refused now, and its next prompt may be, as it was before the repair"
-    return Finding(Diagnosis(failure, None, code=UNDONE), loaded.title, then, undone=undone)
+    return Finding(Diagnosis(failure, None, code=UNDONE), title, then, undone=undone)
 
 
 def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | None:
@@ -261,7 +261,7 @@ def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | N
         if case is None:
             return None
         _, planned = recovery.propose(case)
-        found = Finding(Diagnosis(case.failure, case.refused), store.about(session).title)
+        found = Finding(Diagnosis(case.failure, case.refused), root_title(store, session))
         found = replace(found, undone=undone_repair(store, recovery.context.ledger, case.failure))
         before = ahead.foreseen_before(recovery.context, case)
     except RecoverydError:  # what can't be read, or is to be left alone, is told of a session that is stuck

@@ -10,7 +10,7 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
-from recoveryd.clients import Config, SessionStatus, Store, is_abandoned
+from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, root_title
 from recoveryd.core import (
     UNANSWERED,
     UNDONE,
@@ -185,7 +185,7 @@ class LiveSessions:
         if look is not None and look.newer:
             state = State.RUNNING if look.running else State.WAITING
             self._under_way[store.id, session] = now
-        return row(title=store.about(session).title, state=state)
+        return row(title=root_title(store, session), state=state)
 
 
 def _look(store: Store, session: str) -> SessionStatus | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from recoveryd.clients import SessionStatus, Store
+from recoveryd.clients import SessionStatus, Store, root_title
 from recoveryd.core import UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.diagnosis import diagnose
@@ -44,7 +44,7 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         diagnosis = diagnose(context, store, session, look)
         if diagnosis is None:
             return None
-        found = replace(found, title=store.about(session).title)
+        found = replace(found, title=root_title(store, session))
         holding = holding_repair(context, store, diagnosis)
         if holding is not None:
             done, late = holding

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.clients import Store, root_title
-from recoveryd.core import Entry, Event, Failure, Kind, Outcome, Refused, RefusedError, Session
+from recoveryd.core import Entry, Event, Failure, Kind, Outcome, Refused, RefusedError
 from recoveryd.ledger import new_id
 
 
@@ -67,9 +67,9 @@ class Case:
         """Return the case with these fields of its event."""
         return replace(self, event=replace(self.event, **fields))
 
-    def titled(self, session: Session) -> Case:
+    def titled(self) -> Case:
         """Return the case with the title of its session; of a subagent, that of the session which a person began."""
-        return self.updated(title=session.title if session.parent is None else root_title(self.store, session.id))
+        return self.updated(title=root_title(self.store, self.session))
 
 
 def case_from_ledger(store: Store, entry: Entry) -> Case:

@@ -198,7 +198,7 @@ class Recovery:
             if made is None:
                 return self._went_on(case, written=written)
             session, planned, read = made
-            case = case.titled(session)
+            case = case.titled()
             if isinstance(planned, Refusal):
                 return self._judged(case, session, planned) if written else self._refuse(case, session, planned)
             case = planned.told(case, again=written)
@@ -338,7 +338,7 @@ class Recovery:
             if ended is None:
                 return self._not_now(case, "Its client is slow to stop what it does; it is asked again in a moment.")
             why = ended
-        return self._refuse(case.titled(session), session, why)
+        return self._refuse(case.titled(), session, why)
 
     def _refuse(self, case: Case, session: Session, planned: Refusal) -> Case:
         if case.event.ahead or planned.again_s:

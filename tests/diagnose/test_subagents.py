@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from recoveryd.cli.live_sessions import LiveSessions
+from recoveryd.clients import Config
 from recoveryd.diagnose import NeedsUser
 from recoveryd.diagnose.context import Context
 from tests.conftest import Run
@@ -54,3 +56,28 @@ def test_it_is_told_also_where_the_session_that_asked_it_cannot_be_read(tree: Tr
     code, out, _ = run("scan", "--json")
     reasons = {one["session"]: one["reason"] for one in json.loads(out)["stuck"]}
     assert (code, reasons[child]) == (1, "refused_unknown")
+
+
+def test_it_has_one_title_wherever_it_is_told(tree: Tree, run: Run) -> None:
+    """The one that its user knows: no session that was refused, healed, or went on has another one elsewhere."""
+    parent = tree.ended(blank_answer, title="What the user began")
+    child = tree.stuck(blank_answer, EMPTY, title="A detail")
+    tree.began(parent, child)
+
+    def listed(*argv: str) -> list[str]:
+        data = json.loads(run(*argv, "--json")[1])
+        found = (data["stuck"] or data["healed"]) if argv[0] == "scan" else data["need_user"]
+        return [one["title"] for one in found]
+
+    def watched() -> list[str]:
+        rows = LiveSessions(Config(), lambda: [tree.store]).refresh()
+        return [row.title for row in rows if row.session == child]
+
+    wanted = ["What the user began"]
+    assert listed("scan") == listed("status") == watched() == wanted
+    assert listed("scan", "--repair", "--yes") == listed("scan") == watched() == wanted
+    assert [one["title"] for one in json.loads(run("history", "--json")[1])] == wanted
+    tree.answered(child)
+    assert watched() == wanted
+    assert json.loads(run("explain", "--session", child, "--json")[1])["title"] == wanted[0]
+    assert json.loads(run("compact", child, "--dry-run", "--json")[1])["title"] == wanted[0]
