@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from recoveryd.core.model import Edit, Json, Message, Part, Session
 
+_ONE_BY_ONE = frozenset({"take_out_media", "drop_field"})  # of such a record has several: each goes once
+
 
 def edited(session: Session, edits: Iterable[Edit]) -> Session:
     """Return `session` with `edits` applied. Raises KeyError for an edit in a message that is neither there nor
@@ -66,7 +68,8 @@ def _joined(before: Edit, edit: Edit) -> Edit:
     done = () if before.companion or edit.after is None else (*before.also, before.action)
     if not done:
         return edit
-    more = [name for name in (*edit.also, edit.action) if name not in done and not edit.companion]
+    now = () if edit.companion else (*edit.also, edit.action)
+    more = [name for name in now if name in _ONE_BY_ONE or name not in done]
     *also, action = (*done, *more)
     return replace(edit, action=action, companion=False, also=tuple(also))
 

@@ -237,6 +237,14 @@ def test_where_an_error_names_the_result_alone_all_of_its_pictures_go_and_are_co
     assert _left(made) == []
 
 
+def test_pictures_that_go_one_after_the_other_until_the_rest_fit_are_each_counted() -> None:
+    heavy = [file(data_url(png(3, 2 + n, padding=3_500_000 + n)), filename=f"{n}.png") for n in range(9)]
+    _, made = _of_three("vertex-claude", "messages.2.content.0: image exceeds 5 MB maximum", heavy)
+    assert not isinstance(made, Refusal), made
+    assert sum((edit.after or {})["state"]["output"].count("was taken out") for edit in made) == 2
+    assert deed_names(made) == ("take_out_media",) * 2
+
+
 @pytest.mark.parametrize("family", ["vertex-claude", "openai", "azure", "gemini", "vertex", "mistral"])
 def test_of_several_pictures_of_a_tool_only_that_goes_which_is_none(family: str) -> None:
     page = {**SHOTS[1], "url": data_url(b"<html>no picture</html>")}
