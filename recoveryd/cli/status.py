@@ -15,7 +15,7 @@ from recoveryd.cli.output import Result, local_time, print_field, render
 from recoveryd.clients import Whose
 from recoveryd.core import Entry, Outcome, __version__, command_line
 from recoveryd.diagnose import Needing
-from recoveryd.disk import LockOwner
+from recoveryd.disk import REPLACED, LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status
 from recoveryd.settings import paths
 
@@ -88,7 +88,8 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
     if not found.running:
         print_field(out, "running", f"no; what gets stuck stays so. To start it: {command_line('start')}")
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
-        print_field(out, "repairs", f"nothing is repaired: {why}; the log says what would be done")
+        then = "" if why == REPLACED else "; the log says what would be done"
+        print_field(out, "repairs", f"nothing is repaired: {why}{then}")
     if found.idle and not any(holder.idle for holder in found.running):
         read = " It reads that once it is told to (SIGHUP) or started again." if found.running else ""
         print_field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")

@@ -22,7 +22,7 @@ from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
 from recoveryd.daemon.store_locks import StoreLocks
 from recoveryd.daemon.sweeper import Sweeper
 from recoveryd.diagnose import Context
-from recoveryd.disk import RunNote, private_files
+from recoveryd.disk import REPLACED, RunNote, private_files
 from recoveryd.ledger import KnownStores, Ledger, Upkeep
 from recoveryd.settings import paths
 from recoveryd.tell import Callbacks
@@ -163,6 +163,8 @@ class Daemon:
             says = "recoveryd was upgraded, or removed: nothing is repaired until it has started anew"
             logger.warning("{}", says)
             self._manager.status(says)
+            self._note.say(self.stores, REPLACED)
+            self._locks.say(REPLACED)
             while not (self._stopping or self._code.settled()):
                 with suppress(queue.Empty):
                     self._inbox.get(timeout=SETTLED_S)

@@ -33,6 +33,11 @@ class StoreLocks:
             self._held[store.lock_path] = lock
         self._held[store.lock_path].watch(store.id, idle)
 
+    def say(self, idle: str) -> None:
+        """Note why nothing is repaired in any of these stores any more."""
+        for lock in self._held.values():
+            lock.watch(lock.store, idle)
+
     def keep(self, wanted: Collection[Path]) -> None:
         """Release the locks of folders that are not wanted any more, or were moved away."""
         self.release([folder for folder, lock in self._held.items() if folder not in wanted or not lock.holds()])

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
-from recoveryd.disk.locks import LockOwner, RunNote, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
+from recoveryd.disk.locks import (
+    REPLACED,
+    LockOwner,
+    RunNote,
+    StoreLock,
+    is_left_over,
+    lockers,
+    recovery_lock,
+    watcher,
+    watchers,
+)
 from recoveryd.disk.places import distinct_places, group_by_place, is_folder, real_path
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
 from recoveryd.disk.tree import safe_name
 
 __all__ = [
     "BUSY_S",
+    "REPLACED",
     "TEMPORARY",
     "Database",
     "Files",

@@ -18,6 +18,10 @@ from typing import Self
 from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__
 from recoveryd.disk import private_files
 
+# Why a `run` repairs nothing that is not the configuration (`LockOwner.idle`).
+REPLACED = (
+    "its program was upgraded or removed; it goes on as the new one, or ends where there is none for five minutes"
+)
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 _TRIES = 100  # to lock a file that is still there then; each lost one is a lock that another process gave back
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import Check, RecoverydError, command_line, fail, ok, warn
+from recoveryd.disk import REPLACED
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
@@ -126,7 +127,8 @@ def check_repairs(patient: Patient) -> Iterator[Check]:
     running = daemons(patient.config, [store.id for store in patient.stores], patient.state_dir)
     idle = [holder for holder in running if holder.idle]
     for holder in idle:
-        yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", _LIFT)
+        lift = f"`{command_line('restart')}` does not wait for that." if holder.idle == REPLACED else _LIFT
+        yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", lift)
     if patient.config.idle and not idle:
         yield warn("repairs", f"Nothing is repaired, by {patient.config_file}: {patient.config.idle}.", _LIFT)
     if not patient.config.kinds:

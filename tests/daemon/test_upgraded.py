@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from recoveryd.core.model import Outcome
 from recoveryd.daemon import own_process
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.daemon.own_process import OwnCode
+from tests.conftest import Run
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import Tree
 
@@ -107,6 +109,23 @@ def test_one_that_was_removed_for_good_still_ends_when_it_is_told_to(module: Pat
         module.unlink()
         tree.stuck()
         until(lambda: removed.daemon._replaced)
+
+
+def test_status_and_doctor_say_that_nothing_is_repaired_until_it_goes_on_as_the_new_one(
+    module: Path, tmp_path: Path, run: Run, tree: Tree
+) -> None:
+    with running(tmp_path / "daemon", tree.store) as removed:
+        removed.idle()
+        removed.daemon._code = OwnCode(module)
+        assert json.loads(run("status", "--json")[1])["repairs"] is True
+        module.unlink()
+        tree.stuck()
+        until(lambda: removed.daemon._replaced)
+        until(lambda: json.loads(run("status", "--json")[1])["unrepaired"].startswith("its program was upgraded or"))
+        said = " ".join(run("status")[1].split())
+        assert "nothing is repaired: its program was upgraded" in said and "would be done" not in said
+        checks = {check["code"]: check for check in json.loads(run("doctor", "--json")[1])["checks"]}
+        assert (checks["repairs"]["level"], "dry-run" in checks["repairs"]["next"]) == ("warn", False)
 
 
 @pytest.fixture
