@@ -78,12 +78,15 @@ class Request:
 
     def at(self, message: int, content: int | None) -> Block | None:
         """Find the block that a provider calls `messages.<message>.content.<content>`, or that holds
-        `input[<message>]`.
+        `input[<message>]`; None where it has no such place.
         """
         if not 0 <= message < len(self.turns):
             return None
         blocks = self.turns[message].blocks
-        index = 0 if content is None or (self.flat and len(blocks) == 1) else content
+        if self.flat and len(blocks) == 1 and content is not None:
+            held = blocks[0].body.get("content", blocks[0].body.get("output"))
+            return None if isinstance(held, (list, tuple)) and content >= len(held) else blocks[0]
+        index = content or 0
         return blocks[index] if 0 <= index < len(blocks) else None
 
 

@@ -35,7 +35,7 @@ from recoveryd.doctor.report_shapes import Shaper, model_in_report
 from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import KnownStores, Ledger
 from recoveryd.providers import VERSION, classify, provider_of
-from recoveryd.repair import objections
+from recoveryd.repair import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN, objections
 
 FORMAT = 1
 _BLOCKS = words(  # of a request; one that is not listed may be of anybody's naming
@@ -44,7 +44,6 @@ _BLOCKS = words(  # of a request; one that is not listed may be of anybody's nam
     "function_call_output custom_tool_call custom_tool_call_output web_search_call tool_call tool functionCall "
     "functionResponse"
 )
-_NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +178,7 @@ def _plan(recovery: Recovery, case: Case, session: Session, shaper: Shaper) -> d
     except Exception as error:
         return {"fault": type(error).__name__}
     if isinstance(planned, Refusal):
-        known = (reason for reason in (KINDS[case.kind].unrepaired, _NOTHING_EXPLAINS) if reason)
+        known = (reason for reason in (KINDS[case.kind].unrepaired, NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN) if reason)
         reason = next((one for one in known if planned.reason.startswith(one)), OTHER)
         return {"refused": reason, "understood": planned.understood}
     return {"kinds": list(planned.kinds), "edits": [shaper.edit(edit, session) for edit in planned.edits]}

@@ -8,11 +8,13 @@ from __future__ import annotations
 from recoveryd.repair.fixes import Settings
 from recoveryd.repair.inputs import PlanInput, ShortenInput
 from recoveryd.repair.left_to_client import LeftToClient
-from recoveryd.repair.plan import objections, plan
+from recoveryd.repair.plan import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN, objections, plan
 from recoveryd.repair.shorten import ShorterPlan, shorten
 from recoveryd.repair.thinking_explained import explain_thinking
 
 __all__ = [
+    "NOTHING_EXPLAINS",
+    "WHICH_IS_NOT_KNOWN",
     "LeftToClient",
     "PlanInput",
     "Settings",

@@ -24,6 +24,11 @@ from recoveryd.repair.fixes import REPAIRS
 from recoveryd.repair.inputs import PlanInput
 from recoveryd.repair.search import Search
 
+NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
+WHICH_IS_NOT_KNOWN = (
+    "it is not known which image or document the error means (none that it can mean stands at the place it names)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -52,7 +57,8 @@ def plan(given: PlanInput) -> Plan | Refusal:
     )
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
     if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *given.known)):
-        return Refusal("the rules find nothing in the stored session that explains this error", understood=False)
+        placed = said is Kind.MEDIA_REJECTED and given.evidence.position is not None
+        return Refusal(WHICH_IS_NOT_KNOWN if placed else NOTHING_EXPLAINS, understood=False)
     edits = search.run()
     return edits if isinstance(edits, Refusal) else Plan(edits, kinds, claims)
 

@@ -205,6 +205,28 @@ def test_a_place_in_a_result_where_no_picture_stands_accuses_none() -> None:
         assert isinstance(_of_three("vertex-claude", words, SHOTS)[1], Refusal)
 
 
+@pytest.mark.parametrize("family", ["openai", "azure"])
+@pytest.mark.parametrize(
+    "place", ["input[0].content[0]", "input[1].content[0]", "input[3].output[0]", "input[50].content[1]"]
+)
+def test_a_place_in_an_error_of_openai_where_no_picture_stands_accuses_none(family: str, place: str) -> None:
+    said = f"Invalid '{place}.image_url'. Expected a base64-encoded data URL with an image MIME type."
+    made = _of_three(family, said, SHOTS)[1]
+    assert isinstance(made, Refusal) and made.reason.startswith("it is not known which image or document")
+
+
+def test_a_place_where_nothing_stands_that_the_provider_fetches_accuses_none_of_several() -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", SHOTS[0], file("https://example.com/a.png"), file("https://example.com/b.png"))
+    builder.assistant("seen")
+    session = as_session(FAMILIES["vertex-claude"].dressed(builder.planted()))
+    third = session.messages[0].parts[3].id
+    for place, gone in (("0.content.0", []), ("0.content.1", []), ("0.content.3", [third]), ("9.content.9", [])):
+        said = f"messages.{place}.image.source.url: Unable to download the file."
+        made = planned(FAMILIES["vertex-claude"], session, "new", said)
+        assert [edit.part_id for edit in (() if isinstance(made, Refusal) else made)] == gone
+
+
 @pytest.mark.parametrize("family", ["openai", "azure", "vertex-claude"])
 def test_of_several_pictures_of_a_prompt_only_the_one_that_is_named_goes(family: str) -> None:
     builder = SessionBuilder(seed=1)

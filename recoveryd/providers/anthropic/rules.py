@@ -52,7 +52,7 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if refused.kind is not Kind.MEDIA_REJECTED or any(v.kind is refused.kind for v in check(request, Claims())):
         return Claims()
     placed = [(named, source) for source in _named_media(refused, named.body)] if named is not None else []
-    return Claims(media=frozenset(media_of(*one) for one in _out_of_reach(refused, request, placed) or placed))
+    return Claims(media=frozenset(media_of(*one) for one in _meant(refused, request, placed)))
 
 
 def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
@@ -65,14 +65,17 @@ def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
     return sources({"content": content[int(place[1]) :][:1]})
 
 
-def _out_of_reach(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:
-    """List what the provider was to fetch itself and could not: what the error names, or its place, else all of that
-    sort.
+def _meant(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:
+    """List what stands at the place that an error names; or what the provider was to fetch itself and could not: what
+    is named, or of that sort at the place, or all of it where the error tells neither, or there is only one.
     """
     sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
+    if not sort:
+        return placed
     there = [(b, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
     named = [(b, source) for b, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
-    return named or [(b, source) for b, source in placed if source.get("type") == sort] or there
+    found = named or [(b, source) for b, source in placed if source.get("type") == sort]
+    return found or (there if refused.position is None or len(there) == 1 else ())
 
 
 def calls_without_result(index: int, turn: Turn, following: Turn | None) -> Iterator[Violation]:

@@ -155,7 +155,7 @@ def _images(
     refused: Refused, request: Request, blocks: list[Block], named: Block | None
 ) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
-    bytes; or else all.
+    bytes; or else all. Where a place is named and none stands there, another one is meant only if there is no third.
     """
     held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
     if any(words in refused.said for words in _TOO_LARGE):
@@ -168,15 +168,19 @@ def _images(
     if 0 < refused.most_images < len(held):
         yield from held[: len(held) - refused.most_images]
         return
-    if refused.position is not None and named is not None:
-        at = refused.position[1]
-        alone = at is None or len(named.body.get("content") or ()) == 1
-        meant = [(named, part) for place, part in _pictures(named.body) if alone or place == at]
-        if meant:
+    if refused.position is not None:
+        meant = list(_at_place(named, refused.position[1])) if named is not None else []
+        if meant or len(held) > 1:
             yield from meant
             return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
         yield from held
+
+
+def _at_place(item: Block, place: int | None) -> Iterator[tuple[Block, Json]]:
+    """Go through the images of an item at a place of its content, or all; of a prompt's parts each is an item."""
+    alone = place is None or len(item.body.get("content") or ()) == 1
+    return ((item, part) for at, part in _pictures(item.body) if alone or at == place)
 
 
 def _pictures(body: Json) -> Iterator[tuple[int, Json]]:

@@ -272,6 +272,20 @@ def test_the_image_that_is_named_and_no_other() -> None:
     assert blamed(sent, words, "input[3].output[1].image_url") == [("media_rejected", "3", "1")]
 
 
+@pytest.mark.parametrize(
+    "place", ["[0].content[0]", "[1].content[0]", "[0].content[9]", "[9].content[1]", "[3].output[1]"]
+)
+def test_a_place_without_an_image_accuses_none_of_several(place: str) -> None:
+    sent = request(user(image(PNG + b"1")), answer(), call(), output(value=[image(PNG + b"2")]))
+    assert blamed(sent, f"Invalid 'input{place}.image_url'. Expected a base64-encoded data URL.") == []
+
+
+def test_where_there_is_but_one_image_it_is_meant_whatever_place_is_named() -> None:
+    words = "Invalid 'input[9].content[4].image_url'. Expected a base64-encoded data URL."
+    assert blamed(request(user(image()), answer()), words) == [("media_rejected", "0", "1")]
+    assert blamed(request(user(image(), image(url=""))), words) == [("media_rejected", "0", "2")], "the rules find it"
+
+
 def test_an_image_that_is_not_named_is_the_one_that_the_rules_find_or_else_all() -> None:
     words = "Invalid image in your last message. Please remove it and try again."
     sent = request(user(image(), image(url="")), user(image()))
