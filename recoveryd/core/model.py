@@ -157,8 +157,8 @@ class Refused:
 
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
-    ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `by_error`: an error that
-    was recorded says it.
+    ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
+    "document" or "file", where they speak of that alone. `by_error`: an error that was recorded says it.
     """
 
     kind: Kind
@@ -170,6 +170,7 @@ class Refused:
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
     most_images: int = 0  # that a request may have; 0: not told
+    sort: str = ""
     by_error: bool = False
 
 

@@ -254,6 +254,35 @@ def test_a_document_that_openai_names_takes_no_picture_with_it(family: str, fiel
     assert isinstance(planned(FAMILIES[family], session, "new", said), Refusal)
 
 
+@pytest.mark.parametrize(
+    ("family", "said"),
+    [
+        ("openai", "Invalid PDF document."),
+        ("openai", "The file you uploaded is not a valid PDF."),
+        ("openai", "Too many files: at most 5 files allowed."),
+        ("azure", "Unsupported file type: text/markdown"),
+        ("vertex-claude", "messages.0.content.1: The PDF specified is password protected"),
+        ("bedrock", "messages.0.content.1.source.bytes: The document could not be parsed."),
+        ("gemini", "The document has no pages."),
+        ("gpt", "Invalid PDF document."),
+    ],
+)
+def test_what_is_said_of_a_document_is_said_of_no_picture(family: str, said: str) -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", file(data_url(png(3, 3, padding=4_000_000 if family == "gpt" else 0))))
+    builder.assistant("seen")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    assert isinstance(planned(FAMILIES[family], session, "new", said), Refusal)
+
+
+def test_of_a_result_with_a_picture_and_a_document_that_one_goes_which_the_error_speaks_of() -> None:
+    page = file(data_url(b"%PDF-", "application/pdf"), "application/pdf", "a.pdf")
+    _, made = _of_three("vertex-claude", "messages.2.content.0: Could not process PDF", [SHOTS[0], page])
+    assert not isinstance(made, Refusal), made
+    [state] = [(edit.after or {})["state"] for edit in made]
+    assert [shot["filename"] for shot in state["attachments"]] == ["3.png"]
+
+
 def test_where_an_error_names_the_result_alone_all_of_its_pictures_go_and_are_counted() -> None:
     _, made = _of_three("vertex-claude", "messages.2.content.0: Could not process image", SHOTS)
     assert _left(made) == []

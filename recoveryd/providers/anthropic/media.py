@@ -13,22 +13,24 @@ from recoveryd.core import Json, from_base64, media_type, pixels
 MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
+_SORTS = ("image", "document")
 _HEAD = 4096  # of base64, a multiple of four: the sizes of most images stand there
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
-def sources(body: Json) -> Iterator[Json]:
+def sources(body: Json, sort: str = "") -> Iterator[Json]:
     """Go through the `source` of each image or document in a content block of Anthropic's, also of those in a tool's
-    result.
+    result; of the one `sort` alone, if that is "image" or "document".
     """
     source, content = body.get("source"), body.get("content")
-    if body.get("type") in ("image", "document") and isinstance(source, Mapping):
+    sorts = [sort] if sort in _SORTS else _SORTS
+    if body.get("type") in sorts and isinstance(source, Mapping):
         yield source
     if body.get("type") == "container_upload":
         yield {"type": "file", "file_id": body.get("file_id")}
     for item in content if isinstance(content, list) else ():
         if isinstance(item, Mapping):
-            yield from sources(item)
+            yield from sources(item, sort)
 
 
 def media_fault(source: Json, *, many: bool) -> str | None:

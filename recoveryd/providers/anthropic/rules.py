@@ -56,13 +56,13 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
 
 
 def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
-    """Go through the images and documents of a block that an error names: of a tool's result the one at its place
-    there, or all where it tells none.
+    """Go through the images and documents of a block that an error names, of the sort that it speaks of: of a tool's
+    result the one at its place there, or all where it tells none.
     """
     place, content = _IN_RESULT.match(refused.field), body.get("content")
     if place is None or not isinstance(content, list):
-        return sources(body)
-    return sources({"content": content[int(place[1]) :][:1]})
+        return sources(body, refused.sort)
+    return sources({"content": content[int(place[1]) :][:1]}, refused.sort)
 
 
 def _meant(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:
@@ -72,7 +72,8 @@ def _meant(refused: Refused, request: Request, placed: Sequence[Media]) -> Seque
     sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
     if not sort:
         return placed
-    there = [(b, source) for b in request.blocks() for source in sources(b.body) if source.get("type") == sort]
+    held = ((b, source) for b in request.blocks() for source in sources(b.body, refused.sort))
+    there = [(b, source) for b, source in held if source.get("type") == sort]
     named = [(b, source) for b, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
     found = named or [(b, source) for b, source in placed if source.get("type") == sort]
     return found or (there if refused.position is None or len(there) == 1 else ())

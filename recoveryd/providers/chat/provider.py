@@ -76,10 +76,10 @@ class Chat(BindsNothing):
             return Claims(accused=frozenset(b.part_id for b in request.blocks() if b.type == "tool_use"))
         if refused.kind is not Kind.MEDIA_REJECTED:
             return Claims()
-        from recoveryd.providers.anthropic.media import media_fault  # late: only a stuck session needs it
+        from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
-        held = ((block, source) for block in request.blocks() for source in self.sources(block.body))
-        return Claims(media=frozenset(media_of(*one) for one in held if media_fault(one[1], many=False)))
+        held = ((block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort))
+        return Claims(media=frozenset(media_of(*one) for one in held if media.media_fault(one[1], many=False)))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it

@@ -13,9 +13,11 @@ _KNOWN = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
 _UNKNOWN = ("image/heic", "image/heif", "text/", "audio/", "video/", "application/json")
 
 
-def sources(body: Json) -> Iterator[Json]:
-    """Go through the source of each image or document in a part for Gemini, also of those in a function's response."""
-    return media.sources(body)
+def sources(body: Json, sort: str = "") -> Iterator[Json]:
+    """Go through the source of each image or document in a part for Gemini, also of those in a function's response; of
+    one `sort` alone, if that is "image" or "document".
+    """
+    return media.sources(body, sort)
 
 
 def media_fault(source: Json) -> str | None:

@@ -114,8 +114,8 @@ def claims(refused: Refused, request: Request) -> Claims:
         return Claims()
     if refused.kind is Kind.MEDIA_REJECTED:
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body)]
-        only = {media_of(*held[0])} if len(held) == 1 and media.media_fault(held[0][1]) is None else ()
-        return Claims(media=frozenset(only))
+        only = [one for one in held if len(held) == 1 and one[1] in media.sources(one[0].body, refused.sort)]
+        return Claims(media=frozenset(media_of(*one) for one in only if media.media_fault(one[1]) is None))
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
     return Claims(accused=frozenset(block.part_id for block in torn or signed))

@@ -27,7 +27,6 @@ from recoveryd.providers.openai.media import images, sources
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 _TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
-_OF_A_DOCUMENT = ("file_data", "file_url", "filename")  # fields that no image has
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
@@ -43,7 +42,7 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         case Kind.TOOL_CALL_INVALID:
             return _call(refused, blocks)
         case Kind.MEDIA_REJECTED:
-            images_meant = () if refused.field in _OF_A_DOCUMENT else _images(refused, request, blocks, named)
+            images_meant = _images(refused, request, blocks, named) if refused.sort in ("image", "") else ()
             return Claims(media=frozenset(media_of(*one) for one in images_meant))
     return Claims()
 

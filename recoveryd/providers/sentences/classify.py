@@ -49,14 +49,16 @@ def classify(error: RecordedError) -> Refused | None:
         kind = error.kind if matches or other_cause(error) is None else None
     if kind is None or (kind is Kind.CONTEXT_OVERFLOW and of_a_limit(error)):
         return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
-    position, field = (None, "")
+    position, field, sort = None, "", ""
     if only is not None:
-        position, field = named.named_place(only.text, only.start, only.end, error.texts)
+        where = only.text, only.start, only.end
+        position, field = named.named_place(*where, error.texts)
+        sort = named.named_sort(*where, field) if kind is Kind.MEDIA_REJECTED else ""
     limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said = only.said if only is not None else ""
     items = named.named_items(error.texts)
-    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, by_error=True)
+    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, sort, by_error=True)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

@@ -45,6 +45,11 @@ _MOST = re.compile(
     r"|images?\b[^.]{0,40}\d > (\d{1,5})\b",
     re.IGNORECASE,
 )
+_SORTS = {  # what an error may speak of; a file may be any
+    "image": re.compile(r"image|picture|photo|图片", re.IGNORECASE),
+    "document": re.compile(r"pdf|document", re.IGNORECASE),
+    "file": re.compile(r"\b(?:input_)?file(?:s|name|_\w+)?\b|\b(?:audio|video)", re.IGNORECASE),
+}
 
 Position = tuple[int, int | None]
 
@@ -81,17 +86,36 @@ def named_place(text: str, start: int, end: int, others: Iterable[str]) -> tuple
     place and nothing else: a `param`.
     """
     text = _BLANKS.sub(" ", text)
-    letters = list(compress(range(len(text)), map(str.isalnum, text)))
-    first, last = letters[start], letters[end - 1]
-    begin = text.rfind(". ", max(0, first - 300), first) + 1 or max(0, first - 300)
-    stop = text.find(". ", last, last + 300)
-    match = _POSITION.search(text, begin, stop if stop >= 0 else last + 300)
+    match = _POSITION.search(text, *_sentence(text, start, end))
     match = match or next(filter(None, (_POSITION.fullmatch(other) for other in others)), None)
     match = match or _only_item(text)
     if match is None:
         return None, ""
     number, content = (match[1], match[2]) if match[1] else (match["item"], match["part"])
     return (int(number), int(content) if content else None), match["within"] or match["field"] or ""
+
+
+def named_sort(text: str, start: int, end: int, field: str) -> str:
+    """Tell what an error speaks of: "image", "document" or "file", by the field that it names, or else by the sentence
+    of the words that matched, as in `named_place`; "" where that speaks of images and others, or of neither.
+    """
+    text = _BLANKS.sub(" ", text)
+    for words in (field, text[slice(*_sentence(text, start, end))]):
+        found = [sort for sort, pattern in _SORTS.items() if pattern.search(words)]
+        if found:
+            return "" if found[0] == "image" and found[1:] else found[0]
+    return ""
+
+
+def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    """Tell where the sentence begins and ends that has the words at `start` to `end` among a text's letters and
+    digits.
+    """
+    letters = list(compress(range(len(text)), map(str.isalnum, text)))
+    first, last = letters[start], letters[end - 1]
+    begin = text.rfind(". ", max(0, first - 300), first) + 1 or max(0, first - 300)
+    stop = text.find(". ", last, last + 300)
+    return begin, stop if stop >= 0 else last + 300
 
 
 def most_images(texts: Iterable[str]) -> int:

@@ -18,7 +18,7 @@ from recoveryd.clients.find import read_error
 from recoveryd.core.error_text import excerpt
 from recoveryd.core.model import Kind
 from recoveryd.providers.find import LIKELY, SURE
-from recoveryd.providers.sentences.classify import candidates, named_ids
+from recoveryd.providers.sentences.classify import candidates, classify, named_ids
 from recoveryd.providers.sentences.rows import Row, squeeze
 from tests import confusion
 from tests.confusion import forms
@@ -550,6 +550,24 @@ def test_the_ids_that_an_error_names(text: str, ids: tuple[str, ...]) -> None:
 def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple[int, int | None] | None) -> None:
     assert position_of(api_error(text)) == where
     assert position_of(api_error("Bad Request", responseBody=json.dumps({"e": json.dumps({"m": text})}))) == where
+
+
+@pytest.mark.parametrize(
+    ("text", "sort"),
+    [
+        ("Could not process image", "image"),
+        ("messages.4.content.1.pdf.source.base64.data: The PDF specified was not valid.", "document"),
+        ("Unsupported file type: text/markdown", "file"),
+        ("Unable to download the file. Please verify the URL.", "file"),
+        ("Invalid 'input[0].content[1].file_data'. Expected a base64-encoded data URL, e.g. an image/png", "file"),
+        ("Invalid 'input[0].content[1].image_url'. Expected a base64-encoded data URL, got application/pdf", "image"),
+        ("too many images and documents: 104 + 1 > 100", ""),
+        ("unexpected status 413 Payload Too Large: request too large, url: https://my-profile.example/v1", ""),
+    ],
+)
+def test_what_an_error_speaks_of_is_told_by_its_field_or_its_sentence(text: str, sort: str) -> None:
+    refused = classify(read_error(api_error(text)))
+    assert refused is not None and refused.sort == sort
 
 
 @pytest.mark.parametrize("words", ["请求参数非法", "Verboten", "bad_request_body", "fetch failed", "No llama in here."])
