@@ -13,7 +13,8 @@ from recoveryd.clients.opencode.wire.form import Form
 from tests.e2e.harness import running
 from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
 from tests.shapes import SHAPES, is_old
-from tests.support.build import MODEL
+from tests.support.build import MODEL, SessionBuilder
+from tests.support.parts import reasoning, text, tool
 
 # A prompt for each shape takes less than a second, and on a machine that is busy three.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60 + 3 * len(SHAPES))]
@@ -24,6 +25,36 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items() if key != "cache_control"}
     return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("version", versions([DATABASE, NEWEST]))
+def test_a_revert_to_a_part_is_rebuilt(version: str, tmp_path: Path) -> None:
+    """The parts before it stay, in its message: by what is stored before the client takes the others away, and then."""
+    wrong, form = [], "paged" if is_old(version) else "new"
+    try:
+        with running(tmp_path / "client", version) as harness:
+            sends = AnthropicMessages(MODEL["providerID"], MODEL["modelID"], Form.named(form))
+            for number in range(10):
+                made = SessionBuilder()
+                made.user("a question", "and more of it")
+                made.assistant(reasoning("hm"), text("looking"), tool(), text("seen"))
+                made.assistant("done")
+                named = made.messages[number % 2]
+                parts = [*(part["id"] for part in made.parts[named["id"]]), "prt_gone"]
+                made.session["revert"] = {"messageID": named["id"], "partID": parts[min(number // 2, len(parts) - 1)]}
+                planted = made.planted()
+                harness.plant(planted)
+                store = OpencodeSqlite(harness.client.database)
+                before = sends.build(store.load(planted.id))
+                harness.provider.force("refused whatever it holds")
+                [sent] = harness.prompt(planted.id).requests
+                for turns in (before.turns, sends.stored(store.load(planted.id)).turns):
+                    rebuilt = [{"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in turns]
+                    if plain((sent.body or {})["messages"]) != rebuilt:
+                        wrong.append((number, rebuilt))
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("version", versions([DATABASE, NEWEST]))

@@ -12,7 +12,7 @@ class Form:
 
     name: str
     keeps_compaction_tail: bool  # a compaction may name a tail that stays; the tail is sent behind the summary
-    reverts_parts: bool  # a revert to a part keeps the parts before it; before, the whole message went
+    reverts_parts: bool  # a revert to a part keeps the parts before it; of files (1.1), the whole message goes
     sends_redacted: bool  # redacted thinking without words, and signed thinking without words
     sends_foreign_thinking: bool  # the thinking of another model goes as text
     spaces_empty_text: bool  # an empty text beside signed thinking becomes a blank
@@ -69,7 +69,7 @@ _FLAGS = len(Form.__dataclass_fields__) - 1
 OLD, NEW = replace(Form("old", *[False] * _FLAGS), sends_ignored=True), Form("new", *[True] * _FLAGS)
 
 
-PAGED = replace(OLD, name="paged", reads_pages=True)
+PAGED = replace(OLD, name="paged", reads_pages=True, reverts_parts=True)
 
 
 # Kilo 7.7.9 sends what 1.18 sends, but for these.

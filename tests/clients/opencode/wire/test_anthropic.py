@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
-from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, Form
+from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
 from recoveryd.core.model import Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
@@ -189,6 +189,18 @@ def test_what_is_reverted_is_not_sent(form: Form) -> None:
     made.assistant("wrong too")
     made.session["revert"] = {"messageID": wrong["id"]}
     assert shown(sent(as_session(made.planted()), form)) == [("user", ["go"]), ("assistant", ["done"])]
+
+
+@pytest.mark.parametrize(
+    ("form", "kept"), [(OLD, []), (PAGED, ["looking"]), (NEW, ["looking"])], ids=["old", "paged", "new"]
+)
+def test_of_a_message_that_is_reverted_from_a_part_on_the_parts_before_it_are_sent(form: Form, kept: list[str]) -> None:
+    made = builder()
+    made.user("go")
+    answer = made.assistant(text("looking"), tool(), text("wrong"))
+    cut = next(part for part in made.parts[answer["id"]] if part["type"] == "tool")
+    made.session["revert"] = {"messageID": answer["id"], "partID": cut["id"]}
+    assert shown(sent(as_session(made.planted()), form)) == [("user", ["go"]), *[("assistant", kept)][: len(kept)]]
 
 
 @BOTH
