@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from recoveryd.watch import Watcher
 SWEEP_S = 60.0
 TURN_S = 0.05  # a sweep goes on for so long before whatever is due gets its turn: a failure in another store, say
 _PRUNE_S = 86_400.0
+_CLOCK_S = 3600.0  # until what is old is told by the clock: at a start it may be years ahead, until NTP sets it right
 
 
 class Daemon:
@@ -122,7 +124,7 @@ class Daemon:
             self._note.say(self.stores, self.config.idle)
             self._sweeper.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
-                self._prune(ledger)
+                self._prune(ledger, math.inf)
                 self._loop(context)
             renewed = None if self._stopping else self._context(ledger, context.started)
             self._healer.finish(renewed, leave=self._replaced)
@@ -286,11 +288,13 @@ class Daemon:
             self._sweeper.drop_locks()
             self._watcher.watch(now.values())
 
-    def _prune(self, ledger: Ledger) -> None:
-        self._schedule.at(_PRUNE_S, "prune", lambda: self._prune(ledger))
+    def _prune(self, ledger: Ledger, keep_days: float) -> None:
+        """Drop originals beyond the limits, now and each day; at a start those beyond that of bytes alone."""
         limits, whose = self.config.ledger, self._whose
+        next_s = _CLOCK_S if keep_days == math.inf else _PRUNE_S
+        self._schedule.at(next_s, "prune", partial(self._prune, ledger, limits.keep_days))
         with suppress(RecoverydError):
-            Upkeep(ledger, whose.sole, whose.quoting_titles).prune(limits.keep_days, limits.keep_mb, time.time())
+            Upkeep(ledger, whose.sole, whose.quoting_titles).prune(keep_days, limits.keep_mb, time.time())
 
 
 def _tell_replaced(ledger: Path) -> None:

@@ -28,6 +28,7 @@ from recoveryd.core.errors import BusyError, BusyStoreError, DiskError, StoreErr
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.daemon.sd_notify import SdNotify
 from recoveryd.diagnose import Case, Context, triage
+from recoveryd.disk import private_files
 from recoveryd.heal import stop_turn
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.undo import undo
@@ -35,8 +36,10 @@ from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.ledger.seen_and_resumed import SeenSessions
 from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
+from recoveryd.settings.schema import LedgerLimits
 from recoveryd.tell.notifier import Notifier
 from tests.heal import test_unknown_families as unknown
+from tests.ledger import test_ledger as ledger_tests
 from tests.support.build import SessionBuilder, api_error, text, tool
 from tests.support.database import Base
 from tests.support.fake_client import Fake, client_with, listening, saying
@@ -965,3 +968,31 @@ def test_a_client_that_hangs_holds_up_nothing_and_the_session_is_healed(tree: Tr
             until(lambda: len(daemon.events) == 3)
         assert all(is_healed(tree, session) for session in sessions)
         assert not any(event.resumed for event in daemon.events)
+
+
+def test_what_is_old_is_told_by_a_clock_that_had_an_hour_to_be_set_right(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that is years ahead at the start of a machine would have all originals taken. What was old goes then."""
+    with Ledger(private_files.make_folder(tmp_path / "state") / "ledger.db", lambda: time.time() - 40 * 86_400) as old:
+        kept = ledger_tests.heal(old)
+
+        def originals() -> list[Change]:
+            return old.changes(kept)
+
+        with running(tmp_path, tree.store) as daemon:
+            daemon.idle()
+            assert originals()
+        monkeypatch.setattr(daemon_module, "_CLOCK_S", 0.05)
+        with running(tmp_path, tree.store):
+            until(lambda: not originals())
+
+
+def test_originals_beyond_the_limit_of_bytes_go_at_a_start(tree: Tree, tmp_path: Path) -> None:
+    large = Change("part/x", b"x" * 700_000, b"y" * 700_000)
+    with Ledger(private_files.make_folder(tmp_path / "state") / "ledger.db") as ledger:
+        first = ledger_tests.heal(ledger, ledger_tests.failure("msg_1"), [large])
+        second = ledger_tests.heal(ledger, ledger_tests.failure("msg_2"), [large])
+        with running(tmp_path, tree.store, ledger=LedgerLimits(keep_mb=2)):
+            until(lambda: not ledger.changes(first))
+        assert ledger.changes(second)

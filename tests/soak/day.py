@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import sqlite3
 import time
 from collections import Counter
@@ -73,7 +71,7 @@ def _day(home: Home, store: str, seconds: float, warm_up: int) -> Result:
         took, used = time.monotonic() - started, cpu_ms(running.pid) - cpu
         after = _rested(home, running)
         outcomes = Counter(e["outcome"] for e in home.command("history", "--limit", str(10 * (failures + warm_up))))
-        _prune(home, running)
+        _prune(home)
         pruned = _state(home, running)
     grown = {name: round(getattr(after, name) - getattr(before, name), 1) for name in GROWTH}
     own, recovery, session = LEDGER_KIB
@@ -95,15 +93,11 @@ def _rested(home: Home, running: Daemon) -> State:
     return _state(home, running)
 
 
-def _prune(home: Home, running: Daemon) -> None:
-    """A month later, as far as the ledger can tell: read again, the configuration makes it prune as at a start."""
+def _prune(home: Home) -> None:
+    """A month later, as far as the ledger can tell."""
     with closing(sqlite3.connect(home.root / "state" / "recoveryd" / "ledger.db", timeout=5)) as db, db:
         db.execute("UPDATE recovery SET time = time - 40 * 86400")
-    config = home.root / "config" / "recoveryd" / "config.toml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("[ledger]\nkeep_days = 29\n")
-    os.kill(running.pid, signal.SIGHUP)
-    running.wait_for("was read again and has changed")
+    home.command("ledger", "prune", "--yes")
     time.sleep(1.5)
 
 
