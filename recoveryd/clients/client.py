@@ -244,6 +244,11 @@ class Client(Protocol):
         "" where the client has read it since, or reads it for each prompt. `since`: seconds since the epoch.
         """
 
+    def sends_besides(self, store: Store, session: str) -> str:
+        """Tell what it takes for a record of a session that is not read as one here, and what to do, as a clause; ""
+        where there is none: else nothing can be proved of the next request.
+        """
+
     @property
     def way_back(self) -> str:
         """What its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""

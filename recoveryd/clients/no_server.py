@@ -73,6 +73,11 @@ class WithoutServer:
         del store, session, failure, since
         return False
 
+    def sends_besides(self, store: Store, session: str) -> str:
+        """Say nothing: all that it reads of a session is one file."""
+        del store, session
+        return ""
+
     def asks_its_maker(self, session: Session, failure: Failure) -> bool:
         """Say no: what such a client sends next is in its memory."""
         del session, failure

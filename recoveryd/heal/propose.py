@@ -119,6 +119,8 @@ class Proposer:
             known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
             told = left_over_words(known) if known is not None else ""
             return Refusal(f"{told}: {KINDS[case.kind].unrepaired}" if told else KINDS[case.kind].unrepaired)
+        if besides := self._clients.of(case.store).sends_besides(case.store, session.id):
+            return Refusal(besides)
         return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)
 
     def heed(self, case: Case) -> None:

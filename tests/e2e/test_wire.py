@@ -20,7 +20,7 @@ from tests.e2e.harness import Harness, running
 from tests.e2e.install import UnavailableError
 from tests.e2e.odd import ODD
 from tests.shapes import SHAPES
-from tests.support.build import Planted
+from tests.support.build import Planted, SessionBuilder
 from tests.support.plant import write_tree
 
 # TEST_RECOVERYD_SESSIONS makes it long; TEST_RECOVERYD_SEED begins elsewhere.
@@ -115,6 +115,30 @@ def test_a_shape_is_rebuilt(captures: Captures, name: str) -> None:
 @pytest.mark.parametrize("name", list(ODD))
 def test_an_oddity_is_rebuilt(captures: Captures, name: str) -> None:
     _compare(captures.send(ODD[name](), thinking=False), captures.harness)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "many"),
+    [
+        ("part", "{}.sync-conflict-1.json", 2),
+        ("part", "{} (1).json", 2),
+        ("part", "{}.json.bak", 0),
+        ("message", "{} (1).json", 1),
+    ],
+)
+def test_the_copy_of_a_part_is_sent_too_or_nothing_is(captures: Captures, kind: str, name: str, many: int) -> None:
+    """By then the session is left alone (`Client.sends_besides`). Of the copy of a message nothing is sent."""
+    made = SessionBuilder()
+    asked = made.user("asked once")
+    made.assistant("done")
+    harness, planted = captures.harness, made.planted()
+    harness.plant(planted)
+    folder = Path("part", asked["id"]) if kind == "part" else Path("message", planted.id)
+    record = made.parts[asked["id"]][0]["id"] if kind == "part" else asked["id"]
+    path = harness.client.storage / folder / f"{record}.json"
+    path.with_name(name.format(record)).write_bytes(path.read_bytes())
+    sent = harness.prompt(planted.id).requests
+    assert b"".join(request.raw for request in sent).count(b"asked once") == many
 
 
 @pytest.mark.parametrize("seed", SEEDS)

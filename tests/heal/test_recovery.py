@@ -772,6 +772,34 @@ def test_a_subagent_is_told_under_the_title_of_its_root(tree: Tree, bench: Bench
     assert root_title(tree.store, child) in ("What the user began", "A detail"), "a circle ends"
 
 
+@pytest.mark.parametrize("name", ["{}.sync-conflict-20261123-031500-ABCDEFG.json", "{} (1).json", "{}.json.bak"])
+def test_beside_the_copy_of_a_part_nothing_is_repaired_until_it_is_moved_away(
+    tree: Tree, bench: Bench, name: str
+) -> None:
+    """Syncthing or Dropbox left it, say. OpenCode 1.1 sends it as another part, or nothing at all (seen)."""
+    session = tree.stuck()
+    part, elsewhere = tree.part(session, "tool"), tree.root.parent / "moved away"
+    copy = part.with_name(name.format(part.stem))
+    copy.write_bytes(part.read_bytes())
+    before = tree.files()
+    event = bench.attempt(tree, session)
+    assert (event.outcome, tree.files()) == (Outcome.REFUSED, before)
+    assert f"OpenCode takes part/{copy.parent.name}/{copy.name} for a record" in event.detail
+    assert f"move it out of {tree.root}" in event.detail
+    copy.rename(elsewhere)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+
+
+def test_beside_the_copy_of_a_message_its_session_is_healed(tree: Tree, bench: Bench) -> None:
+    """It has no parts, so nothing of it is sent (seen)."""
+    session = tree.stuck()
+    message = tree.part(session, "tool").parent.name
+    path = tree.root / "message" / session / f"{message}.json"
+    path.with_name(f"{message} (1).json").write_bytes(path.read_bytes())
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    assert path.with_name(f"{message} (1).json").read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize(("model", "lost"), [(BINDS, 1), (MODEL, 0)], ids=["binds", "does not"])
 def test_thinking_behind_an_edit_goes_only_where_the_model_binds_it(
     tree: Tree, bench: Bench, model: dict[str, str], lost: int

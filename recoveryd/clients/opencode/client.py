@@ -216,6 +216,15 @@ class Opencode:
         del store, session, since
         return ""
 
+    def sends_besides(self, store: Store, session: str) -> str:
+        """Tell of the copy of a part that another program left beside it, say: 1.1 sends it, too, or nothing at all
+        (seen). That of a message has no parts, and nothing of it is sent.
+        """
+        found = of_opencode(store).strangers(session)
+        foreign = next((name for name in found if not name.startswith("message/") or not name.endswith(".json")), "")
+        takes = f"{self.title} takes {foreign} for a record of its own, which recoveryd does not know"
+        return f"{takes}: move it out of {store.root}, and prompt the session again" if foreign else ""
+
     def go_on(self, store: Store, session: str) -> str:
         del store, session
         return "Say “continue” to go on; an open TUI shows it once the session is loaded again"

@@ -86,7 +86,7 @@ def check_strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Itera
             yield warn(
                 "strangers",
                 f"OpenCode takes every file in its message and part folders for a record, these too: {names}{some}.",
-                f"Move them out of {one.root}: with them the session can't be sent.",
+                f"Move them out of {one.root}: with them the session can't be sent, or is sent with a part twice.",
                 one.id,
             )
         else:
