@@ -83,7 +83,9 @@ def holding_repair(context: Context, store: Store, found: Diagnosis) -> tuple[En
     first, as a clause ("": only to prompt): it is stored, or the client has not read it yet.
     """
     standing = standing_repair(store, context.ledger, found)
-    return (standing, "") if standing is not None else unread_repair(context, store, found.failure)
+    if standing is None:
+        return unread_repair(context, store, found.failure)
+    return standing, context.clients.of(store).unread(store, found.failure.session, standing.time)
 
 
 def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session, failure: Failure) -> Entry | None:

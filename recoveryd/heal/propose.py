@@ -165,7 +165,7 @@ class Proposer:
             places=places(session, planned.edits),
             claims=asked,
             lead="Ahead of a refusal: " if ahead else "",
-            also=f"; {late}" if late else "",
+            first=f"; {late}" if late else "",
         )
 
     def _unexplained(self, case: Case, session: Session, wires: Sequence[Wire], planned: Refusal) -> Refusal:

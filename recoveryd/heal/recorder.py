@@ -62,6 +62,19 @@ class Recorder:
         """Record that the repair was read back: no later start has to do it."""
         self._ledger.confirm(case.recovery)
 
+    def advised(self, case: Case, client: Client) -> Case:
+        """Return a healed case with what its user has to do so that the client reads the repair. That holds now: it is
+        told, and not recorded.
+        """
+        entry, detail = self.entry(case), case.event.detail
+        if case.outcome is not Outcome.HEALED or entry is None:
+            return case
+        try:
+            late = client.unread(case.store, case.session, entry.time)
+        except RecoverydError:  # nothing can be told of it now
+            return case
+        return case.updated(detail=f"{detail}; {late}") if late and late not in detail else case
+
     def gone(self, case: Case) -> Case | None:
         """Return the case of a session that was deleted since, and record that there is nothing to read back: else it
         would be told as healed, at each start. None where the session is there. StoreError: its store is not, now.

@@ -98,7 +98,8 @@ class Recovery:
         case = self._locked(case.updated(changes=self._recorder.changes(case)))
         if case.outcome is not Outcome.PENDING:
             self._proposed.pop(case.recovery, None)
-        return case.updated(refused_since=case.outcome is Outcome.HEALED and self._refused_since(case))
+        case = case.updated(refused_since=case.outcome is Outcome.HEALED and self._refused_since(case))
+        return self._recorder.advised(case, self.context.clients.of(case.store))
 
     def _refused_since(self, case: Case) -> bool:
         """Whether the newest answer holds an error of unknown words: who tells of a heal tells of that, too."""

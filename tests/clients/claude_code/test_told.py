@@ -314,6 +314,26 @@ def test_a_repair_is_read_by_a_client_that_was_started_after_it(tmp_path: Path) 
     )
 
 
+def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> None:
+    """`history` and `show` tell what was done: by then another Claude Code may have the session open, or none."""
+    claude = Path(os.environ["HOME"]) / ".claude"
+    made = planted(claude / "projects", "call-id", ILLEGAL)
+    (claude / "sessions").mkdir()
+    note = claude / "sessions" / f"{os.getpid()}.json"
+    note.write_text(json.dumps({"sessionId": made.session, "startedAt": int(time.time() * 1000) - 90_000}))
+    says = "Claude Code may have this session open as it was before: quit it"
+
+    def told(*argv: str) -> bool:
+        return says in " ".join(run(*argv)[1].split())
+
+    assert told("scan") and told("scan", "--repair", "--yes") and told("scan")
+    [entry] = json.loads(run("history", "--json")[1])
+    assert entry["outcome"] == "healed" and "may have" not in entry["detail"]
+    assert not told("history") and not told("show", entry["id"])
+    note.unlink()
+    assert not told("scan")
+
+
 def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     projects = Path(os.environ["HOME"]) / ".claude" / "projects"
     odd, other = (planted(projects, "call-id", ILLEGAL).session for _ in range(2))
