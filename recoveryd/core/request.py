@@ -65,11 +65,15 @@ class Request:
     `flat`: the protocol sends no turns but a list of items (OpenAI's Responses). Each item is a turn of one block then,
     whose body is the item, and a place in an item's content is a place in that block. A prompt of several parts is one
     item, too, and has a block for each.
+
+    `padded`: the client sends messages of its own between these, one behind each at the most, and blocks of its own
+    before theirs; so a place in an error lies further on.
     """
 
     turns: tuple[Turn, ...]
     unsendable: tuple[Unsendable, ...] = ()
     flat: bool = False
+    padded: bool = False
 
     def blocks(self) -> Iterator[Block]:
         """Go through all blocks, in the order of the request."""
@@ -88,6 +92,14 @@ class Request:
             return None if isinstance(held, (list, tuple)) and content >= len(held) else blocks[0]
         index = content or 0
         return blocks[index] if 0 <= index < len(blocks) else None
+
+    def may_be_at(self, message: int, content: int | None) -> list[Block]:
+        """List the blocks that a provider may mean by a place: that of `at`, or of a padded request those before it."""
+        if not self.padded:
+            named = self.at(message, content)
+            return [named] if named is not None else []
+        end = None if content is None else content + 1
+        return [block for turn in self.turns[(message + 1) // 2 : message + 1] for block in turn.blocks[:end]]
 
 
 class Wire(Protocol):

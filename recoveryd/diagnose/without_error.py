@@ -24,7 +24,7 @@ from recoveryd.core import (
     moment,
     waiting_prompts,
 )
-from recoveryd.providers import NO_RULES, rules_for
+from recoveryd.providers import NO_RULES, named_block, rules_for
 
 
 def diagnose_unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
@@ -96,7 +96,7 @@ def still_refused(
         return None
     asked = wires[0].stored(replace(session.until(failure.message), revert=None))
     left = wires[0].build(session)
-    named = asked.at(*refused.position) if refused.position is not None else None
+    named = named_block(rules, refused, asked)
     explains = explained_by(refused.kind)
     blamed = [v for v in rules.check(asked, rules.claims(refused, asked, named)) if v.kind in explains]
     sent = {message for turn in left.turns for message, _ in turn.origins}

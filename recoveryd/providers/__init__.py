@@ -5,7 +5,7 @@ Imports `core` alone. Everybody asks `find` for the provider; nobody outside nam
 
 from __future__ import annotations
 
-from recoveryd.providers.base import Provider
+from recoveryd.providers.base import Provider, named_block
 from recoveryd.providers.find import (
     MODEL_WORDS,
     binds_thinking,
@@ -30,6 +30,7 @@ __all__ = [
     "classify",
     "families_with",
     "known_sentences",
+    "named_block",
     "other_cause",
     "provider_of",
     "rules_for",

@@ -54,6 +54,18 @@ class Provider(Protocol):
         """Go through the source of each image or document of a content block, also of those in a tool's result."""
 
 
+def named_block(rules: Provider, refused: Refused, asked: Request) -> Block | None:
+    """Find the block that an error names in the request that failed; of several that it may mean, the only one that
+    holds an image or a document.
+    """
+    if refused.position is None:
+        return None
+    found = asked.may_be_at(*refused.position)
+    if len(found) > 1:
+        found = [block for block in found if any(True for _ in rules.sources(block.body))]
+    return found[0] if len(found) == 1 else None
+
+
 class BindsNothing:
     """What of a `Provider` is alike wherever no thinking is bound to what stands before it."""
 

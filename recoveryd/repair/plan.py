@@ -19,7 +19,7 @@ from recoveryd.core import (
     explained_by,
     without_collector,
 )
-from recoveryd.providers import Provider
+from recoveryd.providers import Provider, named_block
 from recoveryd.repair.fixes import REPAIRS
 from recoveryd.repair.inputs import PlanInput
 from recoveryd.repair.search import Search
@@ -83,5 +83,5 @@ def _named(given: PlanInput) -> Block | None:
     """Find the block that the error names in the request that failed."""
     if given.evidence.position is None:
         return None
-    asked = given.session.until(given.failure.message)
-    return given.wires[0].stored(asked).at(*given.evidence.position)
+    asked = given.wires[0].stored(given.session.until(given.failure.message))
+    return named_block(given.provider, given.evidence, asked)

@@ -203,6 +203,8 @@ def test_a_place_in_a_result_where_no_picture_stands_accuses_none() -> None:
     for place in ("0", "9"):
         words = f"messages.2.content.0.tool_result.content.{place}.image.source.base64: Could not process image"
         assert isinstance(_of_three("vertex-claude", words, SHOTS)[1], Refusal)
+    words = "messages.2.content.0.image.source.base64: Could not process image"  # of none in a result
+    assert isinstance(_of_three("vertex-claude", words, SHOTS)[1], Refusal)
 
 
 @pytest.mark.parametrize("family", ["openai", "azure"])

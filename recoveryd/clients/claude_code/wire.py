@@ -1,8 +1,8 @@
 """What Claude Code sends of a transcript: its own blocks, as far as it does not mend them itself. Pure.
 
 Proven block by block against the requests of 2.1.330 (tests/e2e/claude_code/test_wire.py). What the client adds on its
-own (reminders, its environment) is left out: no stored line is to blame for that. What it mends only once a request was
-refused (thinking, images of its own) is sent here as it is, and `heals` says which.
+own (reminders, its environment) is left out: no stored line is to blame for that; places count it (`padded`). What it
+mends only once a request was refused (thinking, images of its own) is sent here as it is, and `heals` says which.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ClaudeCodeWire:
         if drafts and drafts[-1].command:  # it becomes one message with the prompt
             drafts, asked = [*drafts, *asked], []
         drafts = [*_paired(drafts, cut_off), *asked]
-        return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts))
+        return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts), padded=True)
 
 
 def mends_itself(kind: Kind, block: Block | None = None) -> bool:

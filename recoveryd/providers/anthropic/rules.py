@@ -60,9 +60,11 @@ def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
     result the one at its place there, or all where it tells none.
     """
     place, content = _IN_RESULT.match(refused.field), body.get("content")
-    if place is None or not isinstance(content, list):
-        return sources(body, refused.sort)
-    return sources({"content": content[int(place[1]) :][:1]}, refused.sort)
+    if not isinstance(content, list):
+        return sources(body, refused.sort) if place is None else iter(())
+    if place is not None:
+        return sources({"content": content[int(place[1]) :][:1]}, refused.sort)
+    return sources(body, refused.sort) if not refused.field else iter(())  # a field that no result has
 
 
 def _meant(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:

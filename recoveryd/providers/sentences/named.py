@@ -10,7 +10,8 @@ _BLANKS = re.compile(r"\s+")
 # Smithy's `messages.1.member` counts from one, unlike all others: left out.
 _POSITION = re.compile(
     r"messages ?[.\[] ?(\d{1,6})\]?(?! ?\.? ?member|\d)"
-    r"(?: ?\.? ?content ?[.\[] ?(\d{1,6})(?:\]?\.(?P<within>tool_result\.content[.\[]\d{1,6}))?)?"
+    r"(?: ?\.? ?content ?[.\[] ?(\d{1,6})"
+    r"(?:\]?\.(?P<within>tool_result\.content[.\[]\d{1,6}|(?:image|document|pdf)\b))?)?"
     r"|(?<![\w.])input ?[.\[] ?(?P<item>\d{1,6})\]?(?!\d)(?:\.(?:content|output)[.\[](?P<part>\d{1,6})\]?)?"
     r"(?:\.(?P<field>\w{1,40}(?:[.\[]\w{1,40}\]?){0,8}))?",
     re.IGNORECASE,

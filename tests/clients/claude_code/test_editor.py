@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from recoveryd.clients.claude_code import transcript
@@ -10,8 +12,10 @@ from recoveryd.clients.claude_code.wire import ClaudeCodeWire, mends_itself
 from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
+from recoveryd.repair.plan import Plan
 from tests.e2e.claude_code.client import out_of_reach
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives
+from tests.e2e.media import png
 from tests.e2e.strict import Strict
 from tests.support.transcript import Transcript
 from tests.support.unsent import lost
@@ -65,22 +69,65 @@ def test_of_a_sound_shape_the_rules_leave_all_to_the_client(name: str) -> None:
         "Unable to download the file: https://example.com/b.png. Please verify the URL and try again.",
         "messages.4.content.0.tool_result.content.2.image.source.url: Unable to download the file.",
         "messages.4.content.0.tool_result.content.2.image.source.url: Could not process image",
+        "messages.6.content.1.tool_result.content.2.image.source.url: Could not process image",
     ],
 )
 def test_of_several_images_of_a_result_only_the_one_that_is_named_goes(words: str) -> None:
     urls = [f"https://example.com/{name}.png" for name in "abc"]
     session = read(built(Transcript(), gives(*({"type": "image", "source": {"type": "url", "url": u}} for u in urls))))
-    failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
-    evidence, rules = classify(failure.error), provider_of(failure)
-    assert evidence is not None and rules is not None
-    provider = LeftToClient(rules, mends_itself)
-    editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
-    planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
+    planned = _planned(session, words)
     assert not isinstance(planned, Refusal), planned
     [edit] = planned.edits
     content = (edit.after or {})["content"]
     assert [item["source"]["url"] for item in content if item["type"] == "image"] == [urls[0], urls[2]]
     assert content[2]["text"] == f"[The image {urls[1]} was taken out: the provider can't fetch it]"
+
+
+@pytest.mark.parametrize("words", ["Could not process image", "Unable to download the file"])
+@pytest.mark.parametrize(
+    ("place", "gone"),
+    [
+        ((0, 1), "a"),
+        ((3, 1), "b"),  # its place in the requests of 2.1.330: a message of the client's own stands behind the first
+        ((3, 0), None),
+        ((4, 1), None),  # "b" behind two of its messages, or "c" behind none
+        ((6, 1), "c"),
+        ((8, 2), "c"),
+        ((9, 1), None),
+    ],
+)
+def test_a_place_counts_what_the_client_puts_between(place: tuple[int, int], gone: str | None, words: str) -> None:
+    made = Transcript()
+    for name in "abc":
+        url = {"type": "url", "url": f"https://example.com/{name}.png"}
+        made.user([{"type": "text", "text": "look"}, {"type": "image", "source": url}])
+        made.assistant({"type": "text", "text": "seen"})
+    planned = _planned(read(made), f"messages.{place[0]}.content.{place[1]}.image.source.url: {words}")
+    gone_now = [(edit.after or {})["text"] for edit in (() if isinstance(planned, Refusal) else planned.edits)]
+    note = f"[The image https://example.com/{gone}.png was taken out: the provider can't fetch it]"
+    assert gone_now == ([note] if gone else [])
+
+
+def test_an_image_by_address_is_not_meant_where_one_that_is_stored_may_be() -> None:
+    made = Transcript()
+    made.user("go")
+    made.assistant({"type": "text", "text": "gone"})
+    stored = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png(3, 3)).decode()}
+    for source in ({"type": "url", "url": "https://example.com/a.png"}, stored):
+        made.user([{"type": "text", "text": "look"}, {"type": "image", "source": source}])
+        made.assistant({"type": "text", "text": "seen"})
+    for place in ("4.content.1", "6.content.1", "9.content.1"):
+        planned = _planned(read(made), f"messages.{place}.image.source: Could not process image")
+        assert isinstance(planned, Refusal) and planned.reason.startswith("it is not known which image"), place
+
+
+def _planned(session: Session, words: str) -> Plan | Refusal:
+    failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
+    evidence, rules = classify(failure.error), provider_of(failure)
+    assert evidence is not None and rules is not None
+    provider = LeftToClient(rules, mends_itself)
+    editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
+    return plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
 
 
 def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
