@@ -108,8 +108,10 @@ def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | No
 
 
 def vain_repairs(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:
-    """List the earlier repairs of a session that were in vain. `answered`: its `SessionStatus.last_answer`."""
-    made = context.ledger.tries(store.id, failure.session, answered, failure.message)
+    """List the earlier repairs of a session that were in vain, as the ledger has them of the store of the failure.
+    `answered`: its `SessionStatus.last_answer`.
+    """
+    made = context.ledger.tries(failure.store, failure.session, answered, failure.message)
     return vain_since_success(store.load(failure.session), made, context.clients.of(store)) if made else []
 
 

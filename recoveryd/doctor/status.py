@@ -12,6 +12,7 @@ from recoveryd.clients import Config, Generation, Store, find_stores
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
 from recoveryd.disk import LockOwner, lockers, watcher, watchers
+from recoveryd.heal import find_store
 from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
@@ -216,13 +217,12 @@ def _store(store: Store, state_dir: Path) -> StoreStatus:
 
 def _capped(context: Context, stores: Sequence[Store]) -> list[tuple[str, str, str]]:
     """List the sessions that had all their recoveries since a prompt was last answered."""
-    by_id = {store.id: store for store in stores}
     found = []
     for store_id, session in Upkeep(context.ledger).busiest(context.config.max_retries):
         [newest] = context.ledger.history(1, session, store_id)
-        store = by_id.get(store_id)
+        store = find_store(stores, context.ledger, store_id)
         if store is not None and _is_capped(context, store, newest):
-            found.append((store_id, session, newest.title))
+            found.append((store.id, session, newest.title))
     return found
 
 

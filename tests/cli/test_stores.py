@@ -94,6 +94,20 @@ def test_of_a_store_that_was_moved_the_same_is_told_before_it_is_written_to(
     assert told() == before
 
 
+def test_the_cap_of_a_session_is_told_of_a_store_that_was_moved_before_it_is_written_to(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOVERYD_MAX_RETRIES", "1")
+    session = tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    tree.refused(session, EMPTY)
+    [capped] = as_json(run, "status")["capped"]
+    monkeypatch.setenv("XDG_DATA_HOME", str((tmp_path / "data").rename(tmp_path / "moved")))
+    moved = str(tmp_path / "moved" / "opencode" / "storage")
+    assert as_json(run, "status")["capped"] == [{**capped, "store": moved}]
+    assert f"({session}): left alone until a prompt of it is answered" in " ".join(run("status")[1].split())
+
+
 def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run: Run, copy: Path) -> None:
     session = tree.stuck()
     alone = [run(*argv)[1] for argv in (("scan",), ("explain", "--session", session))]
