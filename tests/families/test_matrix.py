@@ -199,6 +199,15 @@ def test_of_several_pictures_of_a_tool_only_the_one_that_is_named_goes(family: s
     assert refusal(FAMILIES[family], after, "new", thinking=False) is None
 
 
+@pytest.mark.parametrize("family", NAMED)
+def test_the_same_picture_twice_in_a_result_counts_as_one_and_is_told_as_two(family: str) -> None:
+    _, made = _of_three(family, NAMED[family], [SHOTS[0], SHOTS[1], SHOTS[1]])
+    assert not isinstance(made, Refusal), made
+    assert [(edit.after or {})["state"]["attachments"] for edit in made] == [SHOTS[:1]]
+    assert deed_names(made) == ("take_out_media",) * 2
+    assert "**The same image twice in one tool's result**" in LIMITS.read_text()
+
+
 def test_a_place_in_a_result_where_no_picture_stands_accuses_none() -> None:
     for place in ("0", "9"):
         words = f"messages.2.content.0.tool_result.content.{place}.image.source.base64: Could not process image"
