@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sqlite3
@@ -342,3 +343,25 @@ def test_half_a_repair_that_a_start_can_not_take_back_waits_for_the_disk(
         until(lambda: daemon.events and daemon.events[-1].outcome is Outcome.HEALED)
     assert work.take_back(place, session) == []
     assert place.records() == before
+
+
+@pytest.mark.parametrize("what", ["full", "read-only", "read-only since"])
+def test_a_disk_that_lets_nothing_be_written_uses_up_no_recovery(place: Place, what: str) -> None:
+    """However often a daemon is started on it: nothing is recorded that was never written."""
+    number, code = (errno.ENOSPC, sqlite3.SQLITE_FULL) if what == "full" else (errno.EROFS, sqlite3.SQLITE_READONLY)
+    steps = ("rename", "commit", "sync lines") if what == "read-only since" else ("create", "begin", "write line")
+
+    def fail(_: int, name: str) -> None:
+        if name in steps:
+            error = sqlite3.OperationalError(what)
+            error.sqlite_errorcode = code
+            raise error if place.name in ("sqlite", "kilo") else OSError(number, what)
+
+    session = place.plant("many")
+    before = place.records()
+    for _ in range(4):
+        assert child.run(partial(work.heal, place, session), fail).result == "open"
+        assert (work.entries(place, session), place.records(), place.strays()) == ([], before, [])
+        child.run(partial(work.start, place), fail)
+    assert work.heal(place, session) == "done"
+    assert [entry.outcome for entry in work.entries(place, session)] == ["healed"]

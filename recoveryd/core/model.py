@@ -286,7 +286,7 @@ class Event:
     """The value of what a recovery came to, for callbacks and notices. `seconds`: from the start of the repair to the
     disk.
 
-    `places`: where each of `actions` was done ("turn 14, tool bash").
+    `places`: where each of `actions` was done ("turn 14, tool bash"). `id`: "" of a failure of the disk, on no record.
     """
 
     id: str

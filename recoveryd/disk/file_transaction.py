@@ -208,9 +208,10 @@ def _put_back(root: Path, changes: Sequence[Change], made: Iterable[tuple[str, .
                     _prepare(root, change.reversed(), [], disk)
                 _swap(root, change.reversed())
                 _sync(root, [change.reversed()], disk)
-            _discard(root, change.key)
         except Exception:  # whatever it is, the other records are still to be put back; the caller names this one
             lost.append(change.key)
+        with suppress(OSError, StoreError):  # else `remove_temporary` does
+            _discard(root, change.key)
     for names in reversed(list(made)):
         with suppress(OSError):
             _drop_folder(root, names, disk)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from loguru import logger
@@ -140,6 +141,19 @@ class Recorder:
         return Judged(
             session_state=state, rules_version=VERSION, answered=answered, root=root_session(store, session)[0]
         )
+
+    @contextmanager
+    def forgotten_if_unwritten(self, case: Case) -> Iterator[None]:
+        """Forget, under the lock, what the disk let nothing be written of: it was no try. What is half written, or left
+        its files behind, stays pending.
+        """
+        try:
+            yield
+        except DiskError:
+            with suppress(StoreError):
+                case.store.clean(self.changes(case))
+                self.drop_untouched(case)
+            raise
 
     def drop_untouched(self, case: Case) -> None:
         """Forget a recovery that was begun, if nothing of it was written."""

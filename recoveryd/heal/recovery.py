@@ -129,7 +129,8 @@ class Recovery:
                     if not still():
                         return case.updated(detail="It was seen to meanwhile: repaired, or its repair undone.")
                     made = None if self._by_hand or case.event.ahead else self._recorder.standing(case)
-                    return made or (self._ended if KINDS[case.kind].stopped else self._repair)(case)
+                    with self._recorder.forgotten_if_unwritten(case):
+                        return made or (self._ended if KINDS[case.kind].stopped else self._repair)(case)
                 case = self._confirm(case)
                 if case.outcome is Outcome.HEALED:
                     self._recorder.confirm(case)
@@ -141,7 +142,7 @@ class Recovery:
             return left if case.outcome is Outcome.HEALED else left.became(Outcome.REFUSED)
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
-        except DiskError as error:  # what was begun stays pending: the next attempt brings it to an end first
+        except DiskError as error:  # what is half written stays pending: the next attempt brings it to an end first
             return self._failed(case, f"{error.message} {error.hint}".rstrip(), close=False)
         except RecoverydError as error:
             return self._failed(case, error.message, refused=isinstance(error, FormError))
@@ -181,6 +182,8 @@ class Recovery:
         if known is not None and known.outcome is Outcome.HEALED:
             return self._recorder.unread(case, detail)
         case = case.became(Outcome.REFUSED if refused else Outcome.FAILED, detail)
+        if not close and known is None:
+            return case.updated(id="")  # no command knows it
         return self._recorder.close(case) if close else case
 
     def _repair(self, case: Case) -> Case:
@@ -229,7 +232,7 @@ class Recovery:
         """
         server = self.context.clients.of(case.store).server
         while True:
-            read = self._quiet(case)
+            read = wait_until_quiet(case.store, case.session, self.context.clock)
             self._at_rest(case)
             session = case.store.load(case.session)
             if not self._still_stuck(case, session, written=written):
@@ -263,9 +266,6 @@ class Recovery:
             return self._recorder.close(case.became(Outcome.HEALED))
         made = self._recorder.standing(case)
         return made or self._not_now(case, "It is not stuck on this any more: it went on, or was seen to.")
-
-    def _quiet(self, case: Case) -> Stamp:
-        return wait_until_quiet(case.store, case.session, self.context.clock)
 
     def _allowed(self, case: Case) -> None:
         """Raise ActiveError while nothing may be written, DiskError where nothing ever is."""

@@ -13,8 +13,10 @@ from recoveryd.tell.where import places_line
 
 
 def log_prefix(event: Event) -> str:
-    """Write the words that each log line of a recovery begins with: its session, its id, and its outcome so far."""
-    return f"{event.session} {event.id} {event.outcome}"
+    """Write the words that each log line of a recovery begins with: its session, its id if it is on record, and its
+    outcome so far.
+    """
+    return " ".join(filter(None, (event.session, event.id, event.outcome)))
 
 
 def headline(event: Event) -> str:

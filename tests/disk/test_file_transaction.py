@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from recoveryd.clients import store
 from recoveryd.core import failpoint
-from recoveryd.core.errors import ConflictError, StoreError
+from recoveryd.core.errors import ConflictError, DiskError, StoreError
 from recoveryd.core.model import Change, Edit
 from tests.support.examples import examples
 from tests.support.json_tree import NOW, SES, Tree, name
@@ -209,6 +209,31 @@ def test_what_can_not_be_put_back_is_named(tree: Tree, monkeypatch: pytest.Monke
     monkeypatch.setattr(failpoint, "reach", step)
     with pytest.raises(StoreError, match=r"could not be put back: .*prt_1\.json"):
         tree.store.apply(changes)
+
+
+def test_what_was_only_prepared_is_not_told_as_lost(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that is read-only by the time of the first rename: no record changed, and the rest is cleaned up
+    once that is possible."""
+    asked, answered = tree.small()
+    changes = _three(tree, asked, answered)
+    before = tree.files()
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+
+        def rename(*_: object, **__: object) -> None:
+            patch.setattr(os, "unlink", read_only)
+            read_only()
+
+        patch.setattr(os, "rename", rename)
+        with pytest.raises(DiskError, match="read-only") as caught:
+            tree.store.apply(changes)
+    assert "put back" not in caught.value.message
+    assert before.items() <= tree.files().items()
+    assert tree.store.clean(changes) > 0
+    assert tree.files() == before
 
 
 KILL = """
