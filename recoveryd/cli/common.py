@@ -13,7 +13,7 @@ from recoveryd.clients import Clients, Config, Store, Whose, find_stores, may_be
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
-from recoveryd.ledger import KnownStores, Ledger, LedgerFile, peek
+from recoveryd.ledger import KnownStores, Ledger, LedgerFile, is_there, peek
 from recoveryd.settings import load, load_sound, paths
 from recoveryd.tell import show_undone
 
@@ -51,7 +51,7 @@ def known_ledger() -> Ledger:
     So it leaves no file behind.
     """
     path = paths.ledger_file(paths.state_dir())
-    return Ledger(path if path.exists() else LedgerFile.empty(path))
+    return Ledger(path if is_there(path) else LedgerFile.empty(path))
 
 
 def stores_of(config: Config, only: str | None = None) -> list[Store]:

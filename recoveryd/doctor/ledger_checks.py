@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from recoveryd.core import WARN, Check, RecoverydError, command_line, fail, ok, warn
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import ledger_summary, watched_by, why_unwritable
-from recoveryd.ledger import Upkeep, damage, peek
+from recoveryd.ledger import Upkeep, damage, is_there, peek
 
 _MB = 1_000_000
 
@@ -15,10 +15,10 @@ _MB = 1_000_000
 def check_ledger(patient: Patient) -> Iterator[Check]:
     """Check that the ledger can be read and is whole."""
     path = patient.ledger
-    if not path.exists():
-        yield ok("ledger", "There is no ledger yet; the first start makes it.")
-        return
     try:
+        if not is_there(path):
+            yield ok("ledger", "There is no ledger yet; the first start makes it.")
+            return
         count = peek(path, lambda opened: len(Upkeep(opened).ended())) or 0
         found = damage(path)
     except RecoverydError as error:
@@ -38,10 +38,10 @@ def check_ledger(patient: Patient) -> Iterator[Check]:
 
 def check_ledger_size(patient: Patient) -> Iterator[Check]:
     """Check that the ledger is within its limit."""
-    if not patient.ledger.exists():
-        return
     limits = patient.config.ledger
     try:
+        if not is_there(patient.ledger):
+            return
         held = peek(patient.ledger, lambda opened: Upkeep(opened).image_bytes()) or 0
     except RecoverydError:
         return  # said by the check of the ledger itself

@@ -13,7 +13,7 @@ from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
 from recoveryd.disk import LockOwner, lockers, watcher, watchers
 from recoveryd.heal import find_store
-from recoveryd.ledger import Ledger, LedgerFile, Upkeep, midnight, peek
+from recoveryd.ledger import Ledger, LedgerFile, Upkeep, is_there, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
 NOT_READABLE = "not readable"  # in the place of a generation
@@ -147,8 +147,12 @@ def _status(
 
 def why_unwritable(ledger: Path) -> str:
     """Tell, in a sentence, why the ledger that is there can't be written to; "" where it can."""
+    try:
+        there = is_there(ledger)
+    except RecoverydError as error:
+        return error.message
     for place, mode in ((ledger, os.W_OK), (ledger.parent, os.W_OK | os.X_OK)):
-        if ledger.exists() and not os.access(place, mode):
+        if there and not os.access(place, mode):
             return f"{'The ledger ' if place == ledger else ''}{place} can't be written to, so nothing is repaired."
     return ""
 

@@ -6,7 +6,7 @@ Imports `core` and `disk`.
 from __future__ import annotations
 
 from recoveryd.ledger.export import export
-from recoveryd.ledger.file import LedgerFile
+from recoveryd.ledger.file import LedgerFile, is_there
 from recoveryd.ledger.images import digest, join_images
 from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record, new_id
@@ -33,6 +33,7 @@ __all__ = [
     "damage",
     "digest",
     "export",
+    "is_there",
     "join_images",
     "midnight",
     "new_id",

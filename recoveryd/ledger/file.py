@@ -114,6 +114,14 @@ class LedgerFile:
         self._identity = _identity(self.path)
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a ledger at `path`. LedgerError where its folder can't be looked into: it is another user's,
+    say.
+    """
+    with _in_words(path):
+        return _identity(path) != (0, 0)
+
+
 def _opened(path: Path) -> sqlite3.Connection:
     with _in_words(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

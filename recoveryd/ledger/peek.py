@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from recoveryd.core import BusyError, LedgerError, StoreError
 from recoveryd.disk import BUSY_S, Database, in_time
-from recoveryd.ledger.file import LedgerFile, check_file
+from recoveryd.ledger.file import LedgerFile, check_file, is_there
 from recoveryd.ledger.ledger import Ledger
 
 MAX_ROW = 1 << 30
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def peek(path: Path, work: Callable[[Ledger], T]) -> T | None:
     """Run `work` on the ledger as it is; None when there is none. Raises LedgerError, BusyError."""
-    return _read(path, lambda db: work(Ledger(LedgerFile(path, db)))) if path.exists() else None
+    return _read(path, lambda db: work(Ledger(LedgerFile(path, db)))) if is_there(path) else None
 
 
 def damage(path: Path) -> str:

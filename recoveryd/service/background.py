@@ -61,7 +61,7 @@ class Background:
 
         `config`: the configuration that the command names, which is to be the same after a restart.
         """
-        file = os.open(private_files.make_folder(self._state) / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = self._open()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(file, 0)
@@ -72,6 +72,13 @@ class Background:
             raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", "Try again.") from error
         finally:
             os.close(file)
+
+    def _open(self) -> int:
+        place = private_files.make_folder(self._state) / _FILE
+        try:
+            return os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise RecoverydError(f"{place} can't be written: {error.strerror or error}.") from error
 
     def _start(self, command: Sequence[str], env: Mapping[str, str], lock: int, say: Say) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:

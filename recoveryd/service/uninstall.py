@@ -10,7 +10,7 @@ from typing import Any
 
 from recoveryd.core import BusyError, RecoverydError, command_line
 from recoveryd.disk import watchers
-from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.ledger import Ledger, Upkeep, is_there
 from recoveryd.service import shell_settings
 from recoveryd.service.base import Say
 from recoveryd.settings import paths
@@ -19,9 +19,9 @@ from recoveryd.settings import paths
 def count_recoveries(state: Path) -> int:
     """Count, before an uninstall, the recoveries in the ledger; a ledger that can't be read counts as one."""
     file = paths.ledger_file(state)
-    if not file.exists():
-        return 0
     try:
+        if not is_there(file):
+            return 0
         with Ledger(file) as ledger:
             return len(Upkeep(ledger).ended())
     except RecoverydError:

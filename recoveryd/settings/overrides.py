@@ -108,7 +108,7 @@ def ignore(state_dir: Path, what: str) -> bool:
 
 def unignore(state_dir: Path, what: str) -> bool:
     """Take a session or folder off the list of `ignore`. Returns whether it was there."""
-    if not _ignored(state_dir).exists():
+    if what not in ignored(state_dir):
         return False
     with _alone(state_dir):
         known = ignored(state_dir)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -619,6 +621,39 @@ def test_a_damaged_ledger_is_said_and_nothing_is_written(tree: Tree, run: Run) -
     assert (code, out) == (1, "")
     assert "ledger" in err and "Traceback" not in err
     assert tree.files() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "scan",
+        "status",
+        "doctor",
+        "history",
+        "show rabc",
+        "metrics",
+        "explain --session {}",
+        "report {}",
+        "ledger prune",
+    ],
+)
+def test_a_state_folder_of_another_user_is_told_in_words(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """As after `sudo recoveryd scan --repair` with HOME kept: nothing in it can be looked at."""
+    session = tree.stuck()
+    state = private_files.make_folder(paths.state_dir())
+    ask = os.stat
+
+    def refused(path: Any, **how: Any) -> os.stat_result:
+        if isinstance(path, (str, Path)) and state in Path(path).parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return ask(path, **how)
+
+    monkeypatch.setattr(os, "stat", refused)
+    _, out, err = run(*words.format(session).split())
+    assert "ledger.db can't be opened: Permission denied" in (out if words in ("status", "doctor") else err)
+    assert "Traceback" not in err
 
 
 @pytest.mark.live

@@ -48,6 +48,12 @@ def program(term: str = ENDS) -> list[str]:
     return [sys.executable, "-c", READY.format(term=term)]
 
 
+def test_a_state_folder_that_can_not_be_written_to_is_told_in_words(made: Background) -> None:
+    made._file.mkdir(parents=True)
+    with pytest.raises(RecoverydError, match=r"background\.pid can't be written: Is a directory"):
+        made.start(program(), os.environ, print)
+
+
 def test_it_outlives_whoever_started_it_and_is_ended(made: Background) -> None:
     said: list[str] = []
     made.start(program(), os.environ, said.append)
