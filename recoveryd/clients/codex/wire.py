@@ -25,6 +25,7 @@ _CALLS_OF: Mapping[str, frozenset[str]] = {
     output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
 }
 _MADE: Mapping[str, Json] = {"tool_search_output": {"status": "completed", "execution": "client", "tools": []}}
+_TOOLS = "additional_tools"
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -48,20 +49,38 @@ class CodexWire:
 
 
 def _instructions(session: Session) -> Iterable[Block]:
-    """Make what the model is told first, which is kept in the first line and sent as an item."""
+    """Make what the model is told first: kept in the first line, and sent as an item where it is not stored as one."""
     for part in (part for message in session.messages if message.id == "meta" for part in message.parts):
         told = (part.data or {}).get("base_instructions")
         text = told.get("text") if isinstance(told, Mapping) else None
-        if part.type == META and isinstance(text, str):
+        if part.type == META and isinstance(text, str) and not _told_by_items(session, text):
             content = [{"type": "input_text", "text": text}]
             yield Block({"type": "message", "role": "developer", "content": content}, "", "")
+
+
+def _told_by_items(session: Session, text: str) -> bool:
+    """Whether the model that is asked has its tools and first words as stored items (0.169.0: GPT-5.6 and later), with
+    no switch to another one behind them.
+    """
+    items = [(part.type, _told_to_model(part.data or {})) for part in _in_order(session)]
+    newest = [kind == _TOOLS for kind, told in items if kind == _TOOLS or told.startswith("<model_switch>")]
+    return newest[-1:] == [True] and any(told == text for _, told in items)
+
+
+def _told_to_model(body: Json) -> str:
+    content = body.get("content") if body.get("role") == "developer" else None
+    first = content[0] if isinstance(content, list) and content else None
+    return str(first.get("text")) if isinstance(first, Mapping) else ""
+
+
+def _in_order(session: Session) -> list[Part]:
+    return sorted((part for message in session.messages for part in message.parts), key=lambda part: part.id)
 
 
 def _replayed(session: Session) -> list[Block]:
     """List the items in the order of the file, as the last compaction and what was rolled back leave them."""
     found: list[Block] = []
-    parts = sorted((part for message in session.messages for part in message.parts), key=lambda part: part.id)
-    for part in parts:
+    for part in _in_order(session):
         if part.type == COMPACTED:
             found = [] if (part.data or {}).get("replaces") else _summed_up(found, part)
         elif part.type == ROLLED_BACK:

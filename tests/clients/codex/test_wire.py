@@ -244,6 +244,24 @@ def test_an_item_of_a_compaction_is_sent_whatever_its_type_and_role(rollout: Rol
     assert [block.body for block in request.blocks()][1:] == [{"type": "other"}, told]
 
 
+def test_what_the_model_is_told_first_is_sent_once_where_it_is_stored_as_an_item(rollout: Rollout) -> None:
+    """As 0.169.0 did with gpt-6.1-sol, then gpt-5.2, then gpt-6.1-sol again: else each place in an error is one off."""
+
+    def first_two() -> list[str]:
+        return [block.type for block in sent(rollout).blocks()][:2]
+
+    tools = {"type": "additional_tools", "role": "developer", "tools": []}
+    rollout.item(tools)
+    rollout.item(message("developer", "You are a coding agent."))
+    rollout.healthy()
+    assert first_two() == ["additional_tools", "message"]
+    rollout.item(message("developer", "<model_switch>\nThe user was using another model."))
+    assert first_two() == ["message", "additional_tools"]
+    rollout.item(tools)
+    rollout.item(message("developer", "<model_instructions>"))
+    assert first_two() == ["additional_tools", "message"]
+
+
 def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
     turn = rollout.asks("look", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="})
     rollout.calls()
