@@ -323,6 +323,17 @@ def test_of_several_pictures_of_a_tool_only_that_goes_which_is_none(family: str)
     assert _left(made) == ["3.png", "5.png"]
 
 
+@pytest.mark.parametrize("family", ["gpt", "kimi", "mistral"])
+def test_a_large_picture_stays_where_another_is_none(family: str) -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", file(data_url(png(3, 3, padding=4_000_000))), file(data_url(b"<html>no picture</html>")))
+    builder.assistant("seen")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    made = planned(FAMILIES[family], session, "new", "The image data you provided does not represent a valid image.")
+    assert not isinstance(made, Refusal), made
+    assert [edit.part_id for edit in made] == [session.messages[0].parts[2].id]
+
+
 @pytest.mark.parametrize("family", ["vertex-claude", "gemini"])
 @pytest.mark.parametrize("mime", ["audio/mpeg", "video/mp4"])
 def test_sound_and_films_beside_a_picture_that_is_none_stay(family: str, mime: str) -> None:

@@ -14,6 +14,7 @@ MAX_BASE64 = 5 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 _SORTS = ("image", "document")
+UNREADABLE = _NO_IMAGE, _NO_PDF = "it is no image that the provider can read", "it is no PDF document"
 _HEAD = 4096  # of base64, a multiple of four: the sizes of most images stand there
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
@@ -45,14 +46,14 @@ def media_fault(source: Json, *, many: bool) -> str | None:
     head = from_base64(data[:_HEAD])
     found = media_type(head) if head is not None else None
     if declared == "application/pdf":
-        return None if found == declared else "it is no PDF document"
+        return None if found == declared else _NO_PDF
     if found not in _IMAGES or declared not in _IMAGES:
-        return "it is no image that the provider can read"
+        return _NO_IMAGE
     if found != declared:
         return f"it is declared as {declared} and is {found}"
     size = pixels(head or b"") or pixels(from_base64(data) or b"")
     if size is None:
-        return "it is no image that the provider can read"
+        return _NO_IMAGE
     return _too_wide(size, many)
 
 

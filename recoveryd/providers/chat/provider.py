@@ -70,7 +70,9 @@ class Chat(BindsNothing):
         return rules.check(request, claims, self.dialect)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        """Of an image that was refused: those that are none. Where a message stands, each server counts by itself."""
+        """Of an image that was refused: those that are none, else those that others take for too large, or of another
+        type. Where a message stands, each server counts by itself.
+        """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
             return Claims(accused=frozenset(b.part_id for b in request.blocks() if b.type == "tool_use"))
@@ -79,7 +81,9 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         held = ((block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort))
-        return Claims(media=frozenset(media_of(*one) for one in held if media.media_fault(one[1], many=False)))
+        faults = {media_of(*one): media.media_fault(one[1], many=False) for one in held}
+        none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
+        return Claims(media=none or frozenset(one for one, why in faults.items() if why))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
