@@ -36,13 +36,15 @@ class NeedsUser:
     def __init__(self) -> None:
         self._known: _Known = {}
         self._before: _Known = {}
+        self.unlisted: dict[str, str] = {}  # stores that could not be listed at the last call, and why
 
     def find(self, context: Context, stores: Iterable[Store]) -> list[Needing]:
         """List the stuck sessions that `scan` lists, of those written to within `lookback_hours` and of those whose
         newest recovery did not heal them.
 
-        Of a store that can't be listed, or is not there, nothing is said.
+        Of a store that can't be listed, or is not there, nothing is said (`unlisted`).
         """
+        self.unlisted = {}
         known = Upkeep(context.ledger).newest(frozenset(Outcome))
         self._before, self._known = self._known, {}  # what is not there any more is forgotten
         return [needing for store in stores for needing in self._in_store(context, store, known)]
@@ -54,7 +56,8 @@ class NeedsUser:
                 return
             recent = set(store.written_since(context.since_ms))
             of_old = {session for session, entry in newest.items() if entry.outcome in _UNHEALED and store.has(session)}
-        except RecoverydError:
+        except RecoverydError as error:
+            self.unlisted[store.id] = f"{error.message} {error.hint}".rstrip()
             return
         alone = _ignored(context)
         for session in sorted(recent | of_old):

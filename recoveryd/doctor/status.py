@@ -49,6 +49,7 @@ class LedgerSummary:
     capped: Sequence[tuple[str, str, str]] = ()
     need_user: Sequence[Needing] = ()
     problem: str = ""
+    unlisted: Mapping[str, str] = field(default_factory=dict)  # as of `NeedsUser`
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ def collect_status(
     """Collect the status. `stores`: those that exist; `wanted`: whether what the ledger has of a store counts, be it
     one that is gone. What can't be read is said in the answer; nothing is raised.
     """
-    found = [_store(store, state_dir) for store in stores]
     summary = ledger_summary(config, stores, state_dir, now, wanted)
+    found = [_store(store, state_dir, summary.unlisted.get(store.id, "")) for store in stores]
     return _status(config, found, summary, state_dir, config_file, now)
 
 
@@ -188,6 +189,15 @@ def generation_of(store: Store) -> tuple[Generation | None, str]:
         return None, error.message
 
 
+def _unlisted(store: Store) -> str:
+    """Tell why the sessions of a store can't be listed; "" where they can."""
+    try:
+        next(iter(store.session_ids()), None)
+    except RecoverydError as error:
+        return f"{error.message} {error.hint}".rstrip()
+    return ""
+
+
 def ledger_summary(
     config: Config, stores: Sequence[Store], state_dir: Path, now: float, wanted: Wanted = lambda _: True
 ) -> LedgerSummary:
@@ -195,7 +205,7 @@ def ledger_summary(
     ledger, today = paths.ledger_file(state_dir), midnight(now)
 
     def work(opened: Ledger) -> LedgerSummary:
-        upkeep, context = Upkeep(opened), Context(opened, config, state_dir)
+        upkeep, context, needs_user = Upkeep(opened), Context(opened, config, state_dir), NeedsUser()
         ended = [one for one in upkeep.ended() if wanted(one.store)]
         return LedgerSummary(
             today=Counter(one.outcome for one in ended if one.time >= today),
@@ -203,7 +213,8 @@ def ledger_summary(
             pending=[one for one in opened.pending() if wanted(one.store)],
             conflicts=[one for one in upkeep.conflicts() if wanted(one.store)],
             capped=_capped(context, stores),
-            need_user=NeedsUser().find(context, stores),
+            need_user=needs_user.find(context, stores),
+            unlisted=needs_user.unlisted,
         )
 
     try:
@@ -212,8 +223,9 @@ def ledger_summary(
         return LedgerSummary(problem=error.message)
 
 
-def _store(store: Store, state_dir: Path) -> StoreStatus:
+def _store(store: Store, state_dir: Path, unlisted: str) -> StoreStatus:
     generation, problem = generation_of(store)
+    problem = problem or unlisted or _unlisted(store)
     watched = watched_by(store, state_dir)
     locked = () if watched else sorted(lockers(paths.lock_dir(state_dir), store.lock_path) or ())
     return StoreStatus(store.id, generation, watched, problem, locked)

@@ -15,6 +15,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.opencode import generations
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.store import Generation, Store
+from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import RunNote, StoreLock
@@ -100,6 +101,25 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     found = seen(state=tmp_path / "state")
     assert (found.running, found.stores, found.pause, found.summary.ever) == ([], [], None, {})
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("how", ["session_ids", "written_since"])
+def test_a_store_whose_sessions_can_not_be_listed_has_a_problem(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """As of a database that is damaged: it is looked into in more ways than one, and `run` repairs none of it."""
+    state = private_files.make_folder(paths.state_dir())
+    Ledger(paths.ledger_file(state)).close()
+    tree.stuck()
+    [store] = seen(tree.store, state=state).stores
+    assert store.problem == ""
+
+    def damaged(*_: object) -> Any:
+        raise StoreError("Can't read it: it is damaged.", "Keep a copy of it.")
+
+    monkeypatch.setattr(tree.store, how, damaged)
+    [store] = seen(tree.store, state=state).stores
+    assert store.problem == "Can't read it: it is damaged. Keep a copy of it."
 
 
 @pytest.mark.live
