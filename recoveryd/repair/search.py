@@ -162,11 +162,19 @@ class Search:
 
     def _refusal(self, violation: Violation) -> Refusal:
         kind = violation.kind
-        where = f"messages.{violation.turn}" if violation.turn >= 0 else f"part {violation.part_id}"
+        where = self._where(violation)
         if kind in self._off:
             what = f"this would also have to be repaired: {violation.reason} ({where})"
             return Refusal(f"{what}; {kind} is not among the kinds that your configuration names")
         return Refusal(f"nothing that recoveryd may do answers this: {violation.reason} ({kind}, {where})")
+
+    def _where(self, violation: Violation) -> str:
+        """Name the place of a violation: in the request that was refused, where it stands there."""
+        if violation.turn < 0:
+            return f"part {violation.part_id}"
+        meant = violation.block and (violation.block.part_id, violation.block.body)
+        refused = ((n, one) for n, turn in enumerate(self._before[0].turns) for one in turn.blocks)
+        return f"messages.{next((n for n, one in refused if (one.part_id, one.body) == meant), violation.turn)}"
 
     @staticmethod
     def _limit(start: _Node) -> int:
@@ -214,7 +222,8 @@ class Search:
         for before, after in zip(self._before, requests, strict=True) if self._binds else ():
             if loose := self._provider.bound(before, after):
                 reason = "this thinking may be bound to what was edited before it"
-                return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, 0, loose[0], reason)]
+                turn = next(n for n, one in enumerate(after.turns) if loose[0] in one.blocks)
+                return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, turn, loose[0], reason)]
         return requests[0], []
 
     def _proposals(self, node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:

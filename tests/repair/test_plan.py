@@ -403,6 +403,7 @@ def test_thinking_that_an_edit_would_cost_stays_where_its_kind_is_off() -> None:
     refused = _allowed(session, Kind.THINKING_SIGNATURE_INVALID)
     assert isinstance(refused, Refusal)
     assert "thinking_signature_invalid is not among the kinds" in refused.reason
+    assert "(messages.3)" in refused.reason, "where that thinking stands in what was refused"
 
 
 def test_what_one_repair_settles_on_the_way_needs_no_kind_of_its_own() -> None:
