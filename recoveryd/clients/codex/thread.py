@@ -74,6 +74,7 @@ class _Reader:
         self._unsure = ""  # where the last compaction stands, if it has a form that is not known
         self._last: Line | None = None
         self._before: Line | None = None
+        self._about: dict[str, object] = {}  # the thread as a whole
 
     def read(self, line: Line) -> None:
         self._before, self._last = self._last, line
@@ -96,6 +97,8 @@ class _Reader:
             case "compacted":
                 self._keep(line)
                 self._compacted(line, payload)
+            case "turn_context":
+                self._about["comp_hash"] = payload.get("comp_hash")
             case "event_msg":
                 self._event(line, payload, json_lines.line_time(data.get("timestamp")))
 
@@ -120,8 +123,9 @@ class _Reader:
             instead = _instead_of_fork(self.meta)
             raise FormError(f"{self._path} goes on from another file ({why}): no such thread is repaired; {instead}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
+        self._about = {"type": META, "fault": fault, **about}
         self._ordinals = "ordinal" in data
-        self.first = Part(part_id(0), "", {"type": META, "fault": fault, **about}, line.raw)
+        self.first = Part(part_id(0), "", self._about, line.raw)
 
     def end(self) -> None:
         """Check the last compaction, and the last line: it must be numbered where the first is, or the client does not

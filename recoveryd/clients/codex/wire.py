@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from recoveryd.clients.codex.item_forms import sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
@@ -26,6 +27,7 @@ _CALLS_OF: Mapping[str, frozenset[str]] = {
 }
 _MADE: Mapping[str, Json] = {"tool_search_output": {"status": "completed", "execution": "client", "tools": []}}
 _TOOLS = "additional_tools"
+_TAKES_TOOLS_AS_ITEM = "3000"  # what a turn says of its model, of each such model that 0.169.0 knows, and of no other
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -50,21 +52,30 @@ class CodexWire:
 
 def _instructions(session: Session) -> Iterable[Block]:
     """Make what the model is told first: kept in the first line, and sent as an item where it is not stored as one."""
+    if _told_by_items(session):
+        return
     for part in (part for message in session.messages if message.id == "meta" for part in message.parts):
-        told = (part.data or {}).get("base_instructions")
+        about = part.data or {}
+        if part.type != META:
+            continue
+        if about.get("comp_hash") == _TAKES_TOOLS_AS_ITEM:
+            yield Block({"type": _TOOLS, "role": "developer", "tools": []}, "", "")
+        told = about.get("base_instructions")
         text = told.get("text") if isinstance(told, Mapping) else None
-        if part.type == META and isinstance(text, str) and not _told_by_items(session, text):
+        if isinstance(text, str):
             content = [{"type": "input_text", "text": text}]
             yield Block({"type": "message", "role": "developer", "content": content}, "", "")
 
 
-def _told_by_items(session: Session, text: str) -> bool:
-    """Whether the model that is asked has its tools and first words as stored items (0.169.0: GPT-5.6 and later), with
-    no switch to another one behind them.
+def _told_by_items(session: Session) -> bool:
+    """Whether the model that is asked has its tools and, behind them, first words as stored items (0.169.0: GPT-5.6 and
+    later), with no switch to another one behind them.
     """
     items = [(part.type, _told_to_model(part.data or {})) for part in _in_order(session)]
-    newest = [kind == _TOOLS for kind, told in items if kind == _TOOLS or told.startswith("<model_switch>")]
-    return newest[-1:] == [True] and any(told == text for _, told in items)
+    newest = False
+    for (kind, told), (_, following) in pairwise([*items, ("", "")]):
+        newest = bool(following) if kind == _TOOLS else newest and not told.startswith("<model_switch>")
+    return newest
 
 
 def _told_to_model(body: Json) -> str:

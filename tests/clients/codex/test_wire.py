@@ -252,7 +252,9 @@ def test_what_the_model_is_told_first_is_sent_once_where_it_is_stored_as_an_item
 
     tools = {"type": "additional_tools", "role": "developer", "tools": []}
     rollout.item(tools)
-    rollout.item(message("developer", "You are a coding agent."))
+    rollout.item(
+        message("developer", "You are an agent.")
+    )  # another than the first line's, behind a switch's compaction
     rollout.healthy()
     assert first_two() == ["additional_tools", "message"]
     rollout.item(message("developer", "<model_switch>\nThe user was using another model."))
@@ -260,6 +262,20 @@ def test_what_the_model_is_told_first_is_sent_once_where_it_is_stored_as_an_item
     rollout.item(tools)
     rollout.item(message("developer", "<model_instructions>"))
     assert first_two() == ["additional_tools", "message"]
+
+
+def test_tools_stand_before_it_where_a_model_that_takes_them_as_an_item_goes_on_without_one(rollout: Rollout) -> None:
+    """As 0.169.0 did with gpt-5.2, then gpt-6.1-sol, then gpt-5.2 again."""
+    rollout.healthy()
+    alone = bodies(rollout)
+    rollout.item(message("developer", "<model_switch>\nThe user was using another model."))
+    rollout.line("turn_context", {"model": "gpt-6.1-sol", "comp_hash": "3000"})
+    first, told, *rest = [dict(block.body) for block in sent(rollout).blocks()]
+    assert first == {"type": "additional_tools", "role": "developer", "tools": []}
+    assert told["content"][0]["text"] == "You are a coding agent."
+    assert rest[1 : 1 + len(alone)] == alone
+    rollout.line("turn_context", {"model": "gpt-5.2"})
+    assert [block.type for block in sent(rollout).blocks()] == ["message", *(one["type"] for one in rest)]
 
 
 def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:
