@@ -102,7 +102,7 @@ def _no_access(patch: pytest.MonkeyPatch, path: Path) -> None:
 class Threads(_Growing):
     """The rollouts of Codex. A turn is a prompt and its answer; a line keeps its length for ever."""
 
-    aside: Json | None = MappingProxyType({"type": "other"})
+    aside: Json | None = MappingProxyType({"type": "ghost_snapshot"})
     asked = ("openai", "gpt-5.2")
     readable = (
         (b'{"type":"unheard-of","t":"a\\u0000b"}', {"type": "unheard-of", "t": "a\0b"}),

@@ -12,7 +12,8 @@ from recoveryd.core import Change, Edit, Json, Part, Session, StoreError, Unknow
 
 _KEY = re.compile(r"line/([0-9a-f-]{36})/(\d{13})")
 _TIMES = ("time_to_first_token_ms", "duration_ms", "started_at", "completed_at", "rate_limits")
-_NOTHING: Json = {"type": "other"}  # an item that the client passes over
+# An item of older versions, which the client passes over, and which its `migrate-rollouts` takes (0.169.0).
+_NOTHING: Json = {"type": "ghost_snapshot"}
 
 
 def edited_line_key(session: str, offset: int) -> str:

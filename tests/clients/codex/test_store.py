@@ -474,7 +474,7 @@ def test_a_file_that_is_archived_while_it_is_read_is_written_where_it_is_then(
     (rollout.home / "archived_sessions").mkdir()
     there = rollout.path.rename(rollout.home / "archived_sessions" / rollout.path.name)
     store.apply(changes)
-    assert b'{"type":"other"}' in there.read_bytes()
+    assert b'{"type":"ghost_snapshot"}' in there.read_bytes()
     assert stored_images(store, changes) == ["after"]
 
 
@@ -495,7 +495,7 @@ def test_a_line_is_written_over_in_its_length_and_taken_back_to_the_very_bytes(
     assert change.before is not None
     end = at + len(change.before)
     assert (after[:at], after[end:]) == (before[:at], before[end:])
-    assert json.loads(after[at:end])["payload"] == {"type": "other"}
+    assert json.loads(after[at:end])["payload"] == {"type": "ghost_snapshot"}
     assert stored_images(store, changes) == ["after"]
     store.apply([change.reversed()])
     assert rollout.bytes() == before
