@@ -17,12 +17,19 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TYPE = re.compile(
     rb'\{"timestamp":"[^"\\]{0,40}",(?:"ordinal":\d{1,19},)?"type":"(\w{1,40})","payload":\{"type":"(\w{1,60})"'
 )
+_NUMBER = re.compile(rb'\{"timestamp": ?"[^"\\]{0,40}", ?"ordinal": ?(\d{1,19})\b')
 
 
 def types(head: bytes) -> tuple[str, str] | None:
     """Read the type of a rollout's line, and of what it carries, from its first bytes; None where those do not tell."""
     found = _TYPE.match(head)
     return (found[1].decode(), found[2].decode()) if found else None
+
+
+def number(head: bytes) -> int | None:
+    """Read the number of a rollout's line from its first bytes; None where those have none."""
+    found = _NUMBER.match(head)
+    return int(found[1]) if found else None
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:

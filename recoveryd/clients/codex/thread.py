@@ -73,11 +73,12 @@ class _Reader:
         self._newest = 0
         self._unsure = ""  # where the last compaction stands, if it has a form that is not known
         self._last: Line | None = None
-        self._before: Line | None = None
+        self._number: int | None = None  # the newest that a line has
         self._about: dict[str, object] = {}  # the thread as a whole
 
     def read(self, line: Line) -> None:
-        self._before, self._last = self._last, line
+        self._last = line
+        self._number = rollout_lines.number(line.raw[: json_lines.HEAD]) or self._number
         if not line.offset:
             self._begin(line)
             return
@@ -134,13 +135,10 @@ class _Reader:
         if self._unsure:
             what = f"has a compaction of an unknown form{self._unsure}"
             raise FormError(f"{self._path} {what}: no such thread is repaired; {_INSTEAD}.")
-        last, before = self._last, self._before
+        last, number = self._last, self._number
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
-        if last is None or before is None or data is None or "ordinal" in data:
-            return
-        known = (rollout_lines.parse(before.raw) or {}).get("ordinal")
-        if isinstance(known, int):
-            said = {"type": LAST, "fault": "Codex does not open it: its last line has no number", "ordinal": known + 1}
+        if last is not None and data is not None and "ordinal" not in data and number is not None:
+            said = {"type": LAST, "fault": "Codex does not open it: its last line has no number", "ordinal": number + 1}
             self._turn(last).output.append(Part(part_id(last.offset, _LAST_PLACE), "", said, last.raw))
 
     def _turn(self, line: Line) -> _Turn:

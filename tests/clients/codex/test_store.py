@@ -627,6 +627,22 @@ def test_a_last_line_without_its_number_gets_it(rollout: Rollout, store: CodexTh
     assert not store.unreadable(THREAD)
 
 
+def test_the_last_of_several_lines_without_a_number_gets_the_next_one(rollout: Rollout, store: CodexThreads) -> None:
+    """0.169.0 opens the thread then; without it, it never does."""
+    rollout.healthy()
+    lines = rollout.bytes().splitlines(keepends=True)
+    number = json.loads(lines[-1])["ordinal"]
+    for text in ("one", "two", "and many words more"):
+        line = {"timestamp": "2026-11-22T05:30:00.000Z", "type": "event_msg", "payload": {"type": "x", "text": text}}
+        rollout.raw(json.dumps(line, separators=(",", ":")).encode() + b" " * 20 + b"\n")
+    size = rollout.path.stat().st_size
+    assert store.unreadable(THREAD)
+    _mend(store)
+    assert rollout.path.stat().st_size == size
+    assert [json.loads(line).get("ordinal") for line in rollout.bytes().splitlines()][-3:] == [None, None, number + 1]
+    assert not store.unreadable(THREAD)
+
+
 def _mend(store: CodexThreads) -> None:
     session = store.load(THREAD)
     [stuck] = CodexWire().build(session).unsendable
