@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from recoveryd.core import ConfigProblem, is_session_id
 def reference_problems(config: Config) -> list[ConfigProblem]:
     """List what is wrong with the things that the configuration names, in the order of its keys."""
     found = [*_ignored(config), *_hook("on_abort", config.hooks.on_abort)]
-    found += _hook("on_complete", config.hooks.on_complete)
+    found += [*_hook("on_complete", config.hooks.on_complete), *_textfile(config.metrics.textfile)]
     for client in Clients(config).all():
         found += client.config_problems()
     return found
@@ -40,3 +41,11 @@ def _hook(name: str, argv: tuple[str, ...]) -> Iterator[ConfigProblem]:
         else:
             where = "is not there" if path.is_absolute() else "is in no folder of PATH"
             yield ConfigProblem(key, f"The program {program} {where}.", "Write the whole path of a program that is.")
+
+
+def _textfile(path: Path | None) -> Iterator[ConfigProblem]:
+    if path is None or os.access(path.parent, os.W_OK | os.X_OK):
+        return
+    says = "can't be written to" if os.access(path.parent, os.F_OK) else "can't be found"
+    then = "Make it a folder that you may write to, or name a file in one."
+    yield ConfigProblem("metrics.textfile", f"The folder {path.parent} {says}, so no metrics are written.", then)

@@ -62,6 +62,19 @@ class TestPassword:
         assert "can't be read" in one_of(OpencodeSettings(password_file=tmp_path / "pw"))
 
 
+def test_a_textfile_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a folder of root, or one that is yet to be made: the daemon only logs it, once."""
+    assert said(metrics={"textfile": tmp_path / "recoveryd.prom"}) == []
+    [(key, words)] = said(metrics={"textfile": tmp_path / "none" / "recoveryd.prom"})
+    assert (key, words) == (
+        "metrics.textfile",
+        f"The folder {tmp_path}/none can't be found, so no metrics are written.",
+    )
+    monkeypatch.setattr(os, "access", lambda _, mode: mode == os.F_OK)
+    [(_, words)] = said(metrics={"textfile": tmp_path / "recoveryd.prom"})
+    assert words == f"The folder {tmp_path} can't be written to, so no metrics are written."
+
+
 class TestHooks:
     def test_programs_are_looked_for_and_not_run(self, tmp_path: Path) -> None:
         program = tmp_path / "healed"
