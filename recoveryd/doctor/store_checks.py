@@ -8,7 +8,7 @@ from itertools import islice
 from recoveryd.core import Check, RecoverydError, __version__, command_line, fail, ok, warn
 from recoveryd.disk import is_left_over, lockers
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, watched_by
+from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, watched_by
 from recoveryd.settings import paths
 
 
@@ -73,8 +73,13 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
             yield warn("daemon", says, "Is that a recoveryd with another configuration?", one.id)
         else:
             idle.append(one)
-    if idle:
+    names = ", ".join(str(one.root) for one in idle)
+    running = daemons(patient.config, [one.id for one in patient.stores], patient.state_dir) if idle else []
+    if running:
+        then = "new ones are looked for once a minute. Where this stays so, it goes by another configuration."
+        says = f"Not watched by the recoveryd that runs ({running[0]}): {names}; {then}"
+        yield warn("daemon", says, command_line("restart"))
+    elif idle:
         left = any(is_left_over(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""
-        names = ", ".join(str(one.root) for one in idle)
         yield warn("daemon", f"Not watched, so what gets stuck there stays so: {names}.{note}", command_line("start"))

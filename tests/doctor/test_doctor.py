@@ -417,6 +417,15 @@ class TestDaemon:
             monkeypatch.setattr(doctor_stores, "__version__", "9.9")
             assert "this is 9.9" in one("daemon", patient(state, tree.store)).says
 
+    def test_a_store_that_came_while_one_runs(self, tmp_path: Path, state: Path) -> None:
+        """As of a client that is started for the first time: what runs takes it, and `start` does not."""
+        tree, new = Tree(tmp_path / "a"), Tree(tmp_path / "b")
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+            *_, found = of("daemon", patient(state, tree.store, new.store))
+        assert found.level == "warn" and found.next == "recoveryd restart"
+        assert f"Not watched by the recoveryd that runs (pid {os.getpid()}" in found.says
+        assert str(new.root) in found.says and "once a minute" in found.says
+
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
     def test_one_that_does_not_watch_this_one(self, tmp_path: Path, state: Path) -> None:
         tree = Tree(tmp_path)
