@@ -469,6 +469,8 @@ def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Pa
         code, out, err = run("--config", str(bad), *argv)
         assert (code, out) == (78, "")
         assert "max_retries" in err
+    for argv in (["history"], ["explain", "hello"], ["config", "path"], ["completion", "bash"]):  # don't read it
+        assert run("--config", str(bad), *argv)[0] == 0
     advice = err.splitlines()[-1].partition(": ")[2].split()
     code, out, _ = run(*advice[1:])
     assert (code, advice[0]) == (0, "recoveryd") and "max_retries = 3" in out, "what is advised works beside it"
