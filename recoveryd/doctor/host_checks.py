@@ -130,11 +130,9 @@ def check_repairs(patient: Patient) -> Iterator[Check]:
         lift = f"`{command_line('restart')}` does not wait for that." if holder.idle == REPLACED else _LIFT
         yield warn("repairs", f"Nothing is repaired by the recoveryd that runs ({holder}): {holder.idle}.", lift)
     if patient.config.idle and not idle:
-        yield warn("repairs", f"Nothing is repaired, by {patient.config_file}: {patient.config.idle}.", _LIFT)
+        yield warn("repairs", f"Nothing is repaired, by the configuration: {patient.config.idle}.", _LIFT)
     if not patient.config.kinds:
-        yield warn(
-            "repairs", f"No kind is repaired, by {patient.config_file}: `kinds` is empty.", "Name some, or unset it."
-        )
+        yield warn("repairs", "No kind is repaired, by the configuration: `kinds` is empty.", "Name some, or unset it.")
     elif not idle and not patient.config.idle:
         yield ok("repairs", "It is no dry run, and repairs are not turned off.")
 

@@ -210,6 +210,13 @@ class TestHost:
         assert [check.level for check in of("pause", patient(state))] == ["fail", "warn"]
 
 
+@pytest.mark.parametrize("config", [Config(dry_run=True), Config(kinds=())])
+def test_what_turns_repairs_off_is_not_laid_on_a_file(state: Path, config: Config) -> None:
+    """The environment may say it, and there need be no file."""
+    found = one("repairs", patient(state, config=config))
+    assert found.level == "warn" and "by the configuration" in found.says and "config.toml" not in found.says
+
+
 class TestService:
     @pytest.fixture
     def systemctl(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
