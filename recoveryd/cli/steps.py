@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
-from recoveryd.cli.output import console, print_wrapped
+from recoveryd.cli.output import console, print_wrapped, to_nowhere
 
 
 class Steps:
@@ -17,8 +18,13 @@ class Steps:
 
     def say(self, text: str) -> None:
         self.said.append(text)
-        if self._out:
+        if self._out is None:
+            return
+        try:
             print_wrapped(self._out, short_paths(text))
+        except BrokenPipeError:  # what is begun is done, though nobody reads of it any more
+            self._out = None
+            to_nowhere(sys.stdout)
 
 
 def short_paths(text: str) -> str:

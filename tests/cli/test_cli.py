@@ -670,6 +670,25 @@ def test_a_reader_that_left_is_no_error(tree: Tree) -> None:
     assert b"Traceback" not in said
 
 
+@pytest.mark.live
+def test_steps_that_nobody_reads_of_are_done_all_the_same() -> None:
+    """`recoveryd install | head -1`: half an install is worse than words that are lost."""
+    code = """
+import sys
+from recoveryd.cli.steps import Steps
+steps = Steps(shown=True)
+for number in range(2000):
+    steps.say(f"step {number} " + "x" * 100)
+print("all done", file=sys.stderr)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b"all done\n"
+        assert process.wait(60) == 0
+
+
 @pytest.mark.parametrize("argv", [[], ["help"]])
 def test_alone_it_prints_its_help(run: Run, argv: list[str]) -> None:
     code, out, err = run(*argv)

@@ -332,7 +332,7 @@ def test_an_output_that_nobody_reads_is_no_file_that_can_not_be_removed(
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     monkeypatch.setattr("recoveryd.cli.steps.print_wrapped", closed)
-    monkeypatch.setattr("recoveryd.cli.to_nowhere", lambda _: None)  # a test's stream has no descriptor
+    monkeypatch.setattr("recoveryd.cli.steps.to_nowhere", lambda _: None)  # a test's stream has no descriptor
     code, _, err = run("uninstall")
     assert (code, err) == (0, "")
 
