@@ -113,23 +113,25 @@ class ClaudeCodeEditor(LineEditor):
         return prefix + illegal.sub("", part.id)
 
     def _results(self, call: Part) -> list[Part]:
-        """List what came back from a call: of several with one id, each has the result that is as far behind as
-        itself.
+        """List what came back from a call. A result is of the call whose line it names, else of the nearest answer
+        before it that calls by its id: of the first call there that has none yet.
         """
         wanted = (call.data or {}).get("id", _MISSING)
         own = call.type == "tool_use"
-        calls = [p for p in self._parts() if p.type == call.type and (p.data or {}).get("id", _MISSING) == wanted]
-        found = [
-            part
-            for part in self._parts()
-            if part.type.endswith("tool_result")
-            and (part.type == "tool_result") is own
-            and (part.data or {}).get("tool_use_id", _MISSING) == wanted
-        ]
-        if len(calls) < 2:
-            return found
-        at = next(index for index, one in enumerate(calls) if one.id == call.id)
-        return found[at:] if at == len(calls) - 1 else found[at : at + 1]
+        calls = list[tuple[str, Part]]()  # by that id so far, each with its answer
+        given = dict[str, list[Part]]()  # what came back from them
+        for message in self.session.messages:
+            for part in message.parts:
+                data = part.data or {}
+                if part.type == call.type and data.get("id", _MISSING) == wanted:
+                    calls.append((str(message.data.get("api_id") or message.id), part))
+                    given[part.id] = []
+                elif calls and _is_result(part, own=own) and data.get("tool_use_id", _MISSING) == wanted:
+                    named = [p for _, p in calls if p.message_id == message.data.get("call_line")]
+                    near = named or [p for answer, p in calls if answer == calls[-1][0]]
+                    taker = next((p for p in near if not given[p.id]), near[-1])
+                    given[taker.id].append(part)
+        return given[call.id]
 
     def _plain(self, block: Block) -> bool:
         """Whether its line says a text instead of a list: then there is nothing else in it."""
@@ -143,6 +145,11 @@ class ClaudeCodeEditor(LineEditor):
         """Mark an edited block with the recovery; the mark is written beside the message in its line."""
         marked = {**data, MARK: {"recovery": self.marks.recovery}}
         return Edit(part.message_id, part.id, marked, action, companion)
+
+
+def _is_result(part: Part, *, own: bool) -> bool:
+    """Whether it came back from a tool: of the client (`own`), or of the provider."""
+    return part.type.endswith("tool_result") and (part.type == "tool_result") is own
 
 
 def _legal_name(name: object, limits: CallLimits) -> str:

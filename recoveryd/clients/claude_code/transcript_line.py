@@ -71,6 +71,12 @@ class Line:
         return self.type == "user" and any(_type(block) == "tool_result" for block in self._blocks)
 
     @property
+    def call_line(self) -> str:
+        """The line whose call gave this result; "" where it is not told, or there are several results."""
+        several = sum(_type(block) == "tool_result" for block in self._blocks) != 1
+        return "" if several else text_of(self.data, "sourceToolAssistantUUID")
+
+    @property
     def _blocks(self) -> list[Any]:
         content = self.message.get("content")
         return content if isinstance(content, list) else []

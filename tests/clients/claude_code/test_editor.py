@@ -17,7 +17,7 @@ from tests.e2e.claude_code.client import out_of_reach
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives
 from tests.e2e.media import png
 from tests.e2e.strict import Strict
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, call
 from tests.support.unsent import lost
 
 MARKS = Marks("r1", 1)
@@ -140,3 +140,50 @@ def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
         assert mends_itself(kind)
     for kind in (Kind.TOOL_CALL_INVALID, Kind.FOREIGN_ITEM, Kind.EMPTY_CONTENT, Kind.MEDIA_REJECTED):
         assert not mends_itself(kind)
+
+
+def _pairs(session: Session) -> dict[str, str]:
+    """What each call gave, by its command, as the client sends it."""
+    blocks = [block.body for turn in ClaudeCodeWire().build(session).turns for block in turn.blocks]
+    given = {body["tool_use_id"]: body["content"] for body in blocks if body["type"] == "tool_result"}
+    return {body["input"]["command"]: given[body["id"]] for body in blocks if body["type"] == "tool_use"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("lost", [None, 0, 1, 2, 3])
+def test_where_an_id_comes_again_each_result_stays_with_its_call(lost: int | None, named: bool) -> None:
+    made = Transcript()
+    made.user("go")
+    commands = [["one", "two"], ["date"], ["last"]]
+    ids = {"one": "call:0", "two": "call:1", "date": "call:1", "last": "call:1"}
+    order = [command for answer in commands for command in answer]
+    for answer in commands:
+        lines = made.assistant(*(call(call_id=ids[command], given={"command": command}) for command in answer))
+        for line, command in zip(lines, answer, strict=True):
+            if lost is None or command != order[lost]:
+                block = {"type": "tool_result", "tool_use_id": ids[command], "content": f"of {command}"}
+                made.user([block], **({"sourceToolAssistantUUID": line} if named else {}))
+        made.user("go on")
+    session = read(made)
+    words = judged(session)
+    assert words is not None
+    planned = _planned(session, words)
+    assert not isinstance(planned, Refusal), planned
+    after = edited(session, planned.edits)
+    assert judged(after) is None
+    pairs = _pairs(after)
+    wanted = {command: f"of {command}" for n, command in enumerate(order) if n != lost}
+    assert {command: said for command, said in pairs.items() if command in wanted} == wanted
+    assert all("of " not in said or command in wanted for command, said in pairs.items())
+
+
+def test_of_several_calls_with_one_id_in_an_answer_a_result_is_of_the_one_whose_line_it_names() -> None:
+    made = Transcript()
+    made.user("go")
+    lines = made.assistant(*(call(call_id="call:0", given={"command": command}) for command in ("one", "two")))
+    block = {"type": "tool_result", "tool_use_id": "call:0", "content": "of two"}
+    made.user([block], sourceToolAssistantUUID=lines[1])
+    session = read(made)
+    editor = ClaudeCodeEditor(session, MARKS)
+    first, second = (editor._results(part) for part in session.messages[1].parts + session.messages[2].parts)
+    assert (first, [part.data for part in second]) == ([], [block])
