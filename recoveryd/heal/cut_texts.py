@@ -14,21 +14,25 @@ from recoveryd.disk import private_files
 @contextmanager
 def write_cut_texts(store: Store, changes: Sequence[Change], wholes: Mapping[Path, str]) -> Iterator[None]:
     """Write the texts that were cut into files for the model; the client deletes them after some days. They go at once
-    where `changes` could not be written within. DiskError.
+    where they, or `changes` within, could not be written. DiskError.
     """
-    for path, text in wholes.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
-        except OSError as error:
-            raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
     try:
+        for path, text in wholes.items():
+            _write(path, text)
         yield
     except StoreError:
         with suppress(StoreError):
             if wholes and "after" not in stored_images(store, [c for c in changes if c.before != c.after]):
                 remove_cut_texts(store, changes)
         raise
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        private_files.write(path, text.encode("utf-8", "replace"), lasting=False)
+    except OSError as error:
+        raise DiskError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
 def remove_cut_texts(store: Store, changes: Sequence[Change], but: Sequence[Change] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -27,6 +28,7 @@ from recoveryd.core.edits import edited
 from recoveryd.core.errors import BusyError, ConflictError, StoreError
 from recoveryd.core.model import Change, Event, Failure, Kind, Outcome, Refusal
 from recoveryd.core.violation import Violation
+from recoveryd.disk import private_files
 from recoveryd.disk.locks import recovery_lock
 from recoveryd.heal import recovery as module
 from recoveryd.heal.propose import Proposal
@@ -844,6 +846,32 @@ def test_what_is_cut_a_second_time_leaves_no_file_of_the_first(
     undo(tree.store, bench.ledger, bench.ledger.get(event.id))
     assert list(folder.iterdir()) == []
     assert {path: content for path, (content, _) in tree.files().items()} == {p: c for p, (c, _) in before.items()}
+
+
+def test_a_disk_that_gets_full_while_cut_texts_are_put_beside_leaves_none_of_them(
+    bench: Bench, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was written of the repair, so nothing is on record that would tell of these files."""
+
+    def build(session: SessionBuilder) -> None:
+        LONG["huge-output"].turns(session, random.Random(7))
+        spent(session.planted())
+
+    session = tree.stuck(build, "prompt is too long: 217000 tokens > 200000 maximum", model=MODEL, version="1.18.33")
+    before, write = tree.files(), private_files.write
+    monkeypatch.setattr(pruning, "pruned", lambda *_: ())  # it clears no outputs itself
+
+    def full(path: Path, content: bytes, **how: Any) -> None:
+        write(path, content, **how)
+        raise OSError(errno.ENOSPC, "No space left on device")  # at the next one
+
+    with monkeypatch.context() as patch:
+        patch.setattr(private_files, "write", full)
+        event = bench.attempt(tree, session)
+    assert (event.outcome, event.id, bench.ledger.history(9)) == (Outcome.FAILED, "", [])
+    assert "tool-output" in event.detail
+    assert (tree.files(), list((tree.root.parent / "tool-output").iterdir())) == (before, [])
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
 
 
 def test_what_is_left_alone_is_on_one_record_however_often_the_client_writes(tree: Tree, bench: Bench) -> None:
