@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.client import PASSED_ON
+from tests.e2e.codex.rollout import MODEL
 
-MODEL = "gpt-5.2"
 _PATIENCE = 90.0  # seconds until a call of the client counts as a hang; nothing is measured by it
 _CONFIG = """\
 model = "{model}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,9 +13,10 @@ from typing import Any
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from tests.e2e.codex.client import RpcError, Server, Turn
+from tests.e2e.codex.provider import Asked
 from tests.e2e.codex.rollout import Item, Rollout
 from tests.e2e.codex.shapes import Shape, sound_turns
-from tests.e2e.codex.strict import Fault
+from tests.e2e.codex.strict import Fault, Strict, pictures
 from tests.e2e.codex.world import Planted, World, at_once, running
 from tests.e2e.daemon import Daemon
 
@@ -169,6 +171,14 @@ def _go_on(world: World, one: Healed) -> None:
     pairs = itertools.zip_longest(foreseen, sent)
     one.unforeseen = [f"{built} is sent as {real}" for built, real in pairs if built != real]
     one.lost += sorted(said(asked[0].body["input"]) - said(asked[-1].body["input"]))
+    door = one.planted.shape.door
+    if door is not None and door.names_pictures:
+        one.lost += sorted(_sound(door, asked[0]) - _sound(door, asked[-1]))
+
+
+def _sound(door: Strict, asked: Asked) -> set[str]:
+    """The images of a request that its provider takes."""
+    return {url for _, url in pictures(asked.body["input"]) if door.refuses not in b64decode(url.partition(",")[2])}
 
 
 def comparable(item: Item) -> Item:
@@ -181,6 +191,8 @@ def comparable(item: Item) -> Item:
     words = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], dict) else None
     if words in (*FURTHER, "continue"):
         return {"type": "message", "role": "user", "content": "the next prompt"}
+    if kept["type"] == "additional_tools":  # which those are, the client says anew
+        return {"type": "additional_tools"}
     if kept.get("output") == "aborted" or kept.get("role") == "developer":
         kept.pop("id", None)
     return kept

@@ -11,6 +11,10 @@ from typing import Any
 
 Item = dict[str, Any]
 
+MODEL = "gpt-5.2"
+SOL = "gpt-6.1-sol"  # as each model since GPT-5.6 has it: its tools, and what it is told first, are items of the thread
+_TOLD = "You are a coding agent."
+
 _BEGINNING = datetime(2026, 11, 20, 9, 0, 0, tzinfo=UTC)
 _threads = itertools.count(1)
 
@@ -18,7 +22,8 @@ _threads = itertools.count(1)
 class Rollout:
     """Turns of a thread. Every method that adds a line returns nothing; `lines` are what is written, newlines apart."""
 
-    def __init__(self, directory: Path, *, seed: str = "") -> None:
+    def __init__(self, directory: Path, *, seed: str = "", model: str = MODEL) -> None:
+        self.model = model
         number = next(_threads)
         self._namespace = uuid.uuid5(uuid.NAMESPACE_OID, f"{seed or number}")
         self._numbers = itertools.count(1)
@@ -26,7 +31,7 @@ class Rollout:
         self.thread = self._time_id()
         self.lines: list[bytes] = []
         self._ordinals = itertools.count(0)
-        self._sequence = itertools.count(1)
+        self._sequence, self._turns = itertools.count(1), itertools.count(1)
         self._turn = ""
         self._answer: str | None = None
         self._seconds = 0
@@ -38,6 +43,10 @@ class Rollout:
             self.end()
         self._turn, self._answer = self._time_id(), None
         self.event("task_started", turn_id=self._turn, started_at=self._stamp(), model_context_window=258400)
+        if self.model == SOL and next(self._turns) == 1:
+            self.item({"type": "additional_tools", "id": self.id("at"), "role": "developer", "tools": []})
+            told = [{"type": "input_text", "text": _TOLD}]
+            self.item({"type": "message", "id": self.id("msg"), "role": "developer", "content": told})
         self.line("turn_context", self._context())
         words = [{"type": "input_text", "text": prompt}] if prompt else []
         self.item({"type": "message", "id": self.id("msg"), "role": "user", "content": [*words, *parts]})
@@ -89,8 +98,9 @@ class Rollout:
         """Something that is replayed, as it is given."""
         number = next(self._sequence)
         marks = {"history_sequence": number, "sampled_through_sequence": number - 1, "client_authored": False}
-        marked = {**payload, "internal_chat_message_metadata_passthrough": {"turn_id": self._turn}}
-        self._write({"type": "response_item", "payload": marked, "metadata": marks})
+        if payload["type"] != "additional_tools":
+            payload = {**payload, "internal_chat_message_metadata_passthrough": {"turn_id": self._turn}}
+        self._write({"type": "response_item", "payload": payload, "metadata": marks})
 
     def event(self, kind: str, **fields: Any) -> None:
         """Something for the user's eyes."""
@@ -126,22 +136,24 @@ class Rollout:
             "cwd": str(self.directory),
         }
         about |= {"originator": "codex_exec", "cli_version": "0.169.0", "source": "exec", "thread_source": "user"}
-        words = {"text": "You are a coding agent.", "provenance": {"type": "model", "model": "gpt-5.2"}}
+        words = {"text": _TOLD, "provenance": {"type": "model", "model": self.model}}
         window = {"window_id": self._time_id()}
         about |= {"model_provider": "fake", "base_instructions": words, "history_mode": "paginated"}
         self.line("session_meta", {**about, "context_window": window})
 
     def _context(self) -> Item:
-        settings = {"model": "gpt-5.2", "reasoning_effort": None, "developer_instructions": None}
+        settings = {"model": self.model, "reasoning_effort": None, "developer_instructions": None}
+        family = {"comp_hash": "3000", "multi_agent_version": "v2"} if self.model == SOL else {}
         return {
             "turn_id": self._turn,
             "cwd": str(self.directory),
             "approval_policy": "never",
             "permission_profile": {"type": "disabled"},
-            "model": "gpt-5.2",
+            "model": self.model,
             "collaboration_mode": {"mode": "default", "settings": settings},
             "summary": "none",
             "sandbox_policy": {"type": "danger-full-access"},
+            **family,
         }
 
     def _completed(self, item: Item) -> None:

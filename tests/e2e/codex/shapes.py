@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.codex.pictures import data_url, png
-from tests.e2e.codex.rollout import Item, Rollout
+from tests.e2e.codex.rollout import MODEL, SOL, Item, Rollout
 from tests.e2e.codex.sealed import seal
 from tests.e2e.codex.strict import Fault, Strict
 
@@ -35,10 +35,12 @@ class Shape:
     spell: Callable[[Fault], bytes] | None = None
     in_stream: bool = False
     slow: bool = False  # for the long form alone
+    model: str = MODEL  # that is asked
+    begun: str = ""  # the model that was asked first; "": the same
 
     def build(self, directory: Path) -> Rollout:
         """The thread, not written yet: two turns before the fault and two behind it."""
-        rollout = Rollout(directory)
+        rollout = Rollout(directory, model=self.begun or self.model)
         sound_turns(rollout, 2)
         self.turns(rollout)
         sound_turns(rollout, 2)
@@ -62,6 +64,13 @@ def sound_turns(rollout: Rollout, many: int) -> None:
 def stuck(*kinds: str, **more: Any) -> Callable[[Turns], Turns]:
     """Declare a shape that is refused at every prompt."""
     return _declared(STUCK, kinds, more)
+
+
+def again(name: str, *, begun: str = SOL) -> None:
+    """Declare a shape once more, of a thread in which a model since GPT-5.6 is asked: each place is another."""
+    shape = STUCK[name]
+    more = f"{name}-on-{SOL}" if begun == SOL else f"{name}-moved-to-{SOL}"
+    STUCK[more] = replace(shape, name=more, model=SOL, begun=begun, slow=False)
 
 
 def mended(turns: Turns) -> Turns:

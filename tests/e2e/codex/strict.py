@@ -39,6 +39,7 @@ TYPES = {
     "mcp_list_tools",
     "file_search_call",
     "code_interpreter_call",
+    "additional_tools",
 }
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 PREFIXES |= {"web_search_call": "ws", "local_shell_call": "lsh", "compaction": "cmp"}
@@ -157,6 +158,8 @@ def _form(item: Item, at: str, stored: bool) -> Iterator[Fault]:
         yield from _search(item, at)
     elif kind in CALLS or kind in OUTPUTS:
         yield from _call(item, at)
+    elif kind == "additional_tools" and not isinstance(item.get("tools"), list):
+        yield _missing(f"{at}.tools")
 
 
 def _id(item: Item, at: str, kind: str) -> Iterator[Fault]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.e2e.codex.pictures import data_url, png
-from tests.e2e.codex.rollout import Item, Rollout
+from tests.e2e.codex.rollout import MODEL, Item, Rollout
 from tests.e2e.codex.sealed import OTHER, seal
 from tests.e2e.codex.shapes import (
     ALIEN,
     REFUSED_PICTURE,
     Gateway,
+    again,
     detail,
     from_nginx,
     from_zod,
@@ -416,6 +417,13 @@ def picture_in_a_custom_output_that_is_named(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck("media_rejected", door=Strict(names_pictures=True))
+def picture_that_is_named_behind_another_prompt(rollout: Rollout) -> None:
+    rollout.turn("look", picture(png(5, 5)))
+    rollout.turn("the server was down; and at this", picture(REFUSED_PICTURE))
+    say(rollout)
+
+
 @stuck("media_rejected", spell=detail)
 def picture_behind_a_bad_request(rollout: Rollout) -> None:
     rollout.turn("look", picture(REFUSED_PICTURE))
@@ -525,3 +533,18 @@ def calls_of_another_provider_in_500_turns(rollout: Rollout) -> None:
         rollout.turn(f"go {number}")
         rollout.call(call_id=f"toolu_bdrk_{number:03d}_" + "z" * 70, name=f"server.tool {number}")
         say(rollout)
+
+
+# Models since GPT-5.6, and a thread that moves to one
+
+
+again("picture-that-is-named-among-several")
+again("picture-that-is-named-behind-another-prompt")
+again("picture-that-is-named-behind-another-prompt", begun=MODEL)
+again("picture-in-a-custom-output-that-is-named")
+again("picture-inside-a-compaction")
+again("agent-message-with-words")
+again("agent-message-with-words", begun=MODEL)
+again("field-that-is-not-known")
+again("call-with-a-long-id")
+again("reasoning-garbled")

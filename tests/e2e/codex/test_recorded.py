@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.codex.provider import call, thought, words
+from tests.e2e.codex.rollout import MODEL, SOL
 from tests.e2e.codex.rollout import Rollout as Planted
 from tests.e2e.codex.world import World, running
 from tests.e2e.install import UnavailableError
@@ -20,17 +21,18 @@ Forms = dict[tuple[str, str, str], list[set[str]]]  # of each kind of line, the 
 _NOTES = ("metadata", "internal_chat_message_metadata_passthrough")  # what they hold differs from line to line
 
 
-def test_lines_that_tests_write_have_the_fields_of_real_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [MODEL, SOL])
+def test_lines_that_tests_write_have_the_fields_of_real_ones(tmp_path: Path, model: str) -> None:
     try:
         with running(tmp_path / "client", lenient=True) as world:
-            real = forms(world.codex.rollout(worked(world)).read_bytes())
+            real = forms(world.codex.rollout(worked(world, model)).read_bytes())
     except UnavailableError as reason:
         pytest.skip(str(reason))
     made = Rollout(tmp_path / "made")
     made.healthy()
     made.compacted([message("user", "do it")])
-    built = forms(made.bytes())
-    planted = Planted(tmp_path)
+    built = forms(made.bytes()) if model == MODEL else {}
+    planted = Planted(tmp_path, model=model)
     planted.turn("do it")
     planted.reasoning("gAAAA")
     planted.call()
@@ -46,10 +48,10 @@ def test_lines_that_tests_write_have_the_fields_of_real_ones(tmp_path: Path) -> 
         assert not missing, (kind, "each real line has these fields")
 
 
-def worked(world: World) -> str:
+def worked(world: World, model: str) -> str:
     """A thread with a tool, an answer and a compaction, each written by the client."""
     world.provider.script("").extend([[thought(), call("exec_command", cmd="echo")], [words("done")]])
-    thread = world.codex.exec("do it").thread
+    thread = world.codex.exec("do it", "-m", model).thread
     with world.codex.server() as server:
         server.call("thread/resume", threadId=thread)
         server.call("thread/compact/start", threadId=thread)

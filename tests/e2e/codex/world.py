@@ -54,7 +54,7 @@ class World:
 
     def prompt(self, planted: Planted, text: str = "go on") -> Turn:
         """Prompt a thread; the turn is kept with it."""
-        turn = self.codex.resume(planted.thread, text)
+        turn = self.codex.resume(planted.thread, text, "-m", planted.shape.model)
         planted.turns.append(turn)
         return turn
 
