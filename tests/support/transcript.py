@@ -62,6 +62,12 @@ class Transcript:
             }
         )
 
+    def no_response(self) -> str:
+        """What the client says in the place of an answer to a prompt that was cut off; its uuid."""
+        message = {**_answer(str(uuid.uuid4()), [text("No response requested.")], "stop_sequence", 0, {})["message"]}
+        line = {"type": "assistant", "message": {**message, "model": "<synthetic>"}}
+        return self.add({**line, "isApiErrorMessage": False, "madeBy": "other"})
+
     def result(self, call: str, content: Any = "done", **fields: Any) -> str:
         """What came back from a tool; its uuid."""
         return self.user([{"tool_use_id": call, "type": "tool_result", "content": content, **fields}])

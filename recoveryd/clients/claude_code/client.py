@@ -87,8 +87,8 @@ class ClaudeCode(WithoutServer):
         return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER, model=model)
 
     def by_shell(self, message: Message) -> bool:
-        del message
-        return False
+        """Whether the client said it itself, in the place of an answer to a prompt that was cut off."""
+        return message.data.get("made_up") is True
 
     def stopped(self, message: Message) -> bool:
         del message

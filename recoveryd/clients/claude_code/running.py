@@ -12,6 +12,8 @@ from recoveryd.disk import tree
 
 _NAME = re.compile(r"([1-9][0-9]{0,8})\.json")  # a process, within what every system numbers them by
 
+_DEAD = ([b"Z"], [b"X"])  # the states of a process that ended, and that nobody waited for (in a container, say)
+
 
 def open_since(home: Path, session: str) -> float | None:
     """Tell since when, in seconds since the epoch, a running Claude Code has this session open; None when none has.
@@ -48,6 +50,8 @@ def _runs(pid: int, start: object) -> bool:
         return False  # another user's: the note is old
     except OSError:
         return not Path("/proc/self/stat").exists() and _alive(pid)
+    if told[:1] in _DEAD:
+        return False
     return not isinstance(start, str) or len(told) < 20 or told[19].decode() == start
 
 

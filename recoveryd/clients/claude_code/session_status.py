@@ -122,7 +122,9 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
 def _settles(told: list[_Event]) -> bool:
     """Whether nothing before the last of `told` (they come from the end) matters any more: it was answered there."""
     event = told[-1]
-    return isinstance(event, Line) and event.type == "assistant" and not event.refused and _ends(event)
+    return (
+        isinstance(event, Line) and event.type == "assistant" and not (event.refused or event.made_up) and _ends(event)
+    )
 
 
 def _ends(line: Line) -> bool:
@@ -170,6 +172,8 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
         return replace(told, since={event.uuid}, prompt="", working=0)
     if event.refused:
         return status
+    if event.made_up:  # nothing comes of the prompt before it any more
+        return replace(status, prompt="", working=0)
     if event.model:
         status = replace(status, model=event.model, served=True)
     if _ends(event):

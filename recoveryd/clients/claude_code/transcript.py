@@ -250,6 +250,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     if mine:
         said |= {"parentID": prompt, "api_id": text_of(line.message, "id"), "time": {"created": at, "completed": at}}
         said |= {"modelID": line.model} if line.model else {}
+        said |= {"made_up": True} if line.made_up else {}
         if line.refused:
             said["error"] = dict(line.data)
     content = line.data.get("content") if line.type == "system" else line.message.get("content")

@@ -45,6 +45,11 @@ class Line:
         return found if isinstance(found, str) and found != _BY_CLIENT else ""
 
     @property
+    def made_up(self) -> bool:
+        """Whether the client says it in the place of an answer ("No response requested."): no model did."""
+        return self.message.get("model") == _BY_CLIENT
+
+    @property
     def side(self) -> bool:
         """Whether it is of a subagent's conversation."""
         return self.data.get("isSidechain") is True

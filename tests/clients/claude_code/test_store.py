@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import random
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -166,7 +167,13 @@ def stops(made: Transcript) -> None:
     made.user([text("[Request interrupted by user]")])
 
 
-@pytest.mark.parametrize("goes_on", [compacts, commands, clears, shell, stops])
+def resumes(made: Transcript) -> None:
+    """A client that was killed in a turn, and started again: it writes so with the next prompt."""
+    made.user("again")
+    made.no_response()
+
+
+@pytest.mark.parametrize("goes_on", [compacts, commands, clears, shell, stops, resumes])
 @pytest.mark.parametrize("refused", [True, False])
 def test_what_no_model_was_asked_for_is_no_prompt_that_waits_and_a_compaction_ends_a_refusal(
     store: ClaudeCodeTranscripts, tmp_path: Path, goes_on: Callable[[Transcript], None], refused: bool
@@ -492,6 +499,16 @@ def test_which_client_has_a_session_open_is_told_by_processes_that_run(store: Cl
     assert running.open_since(store.home, "s2") is None
     (notes / f"{os.getpid()}.json").write_text(json.dumps({**note, "procStart": "1"}))
     assert running.open_since(store.home, "s1") is None
+
+
+def test_a_client_that_was_killed_and_that_nobody_reaped_has_no_session_open(store: ClaudeCodeTranscripts) -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        start = Path(f"/proc/{child.pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
+        (store.home / "sessions").mkdir()
+        note = {"sessionId": "s1", "startedAt": 5000, "procStart": start}
+        (store.home / "sessions" / f"{child.pid}.json").write_text(json.dumps(note))
+        assert running.open_since(store.home, "s1") is None
 
 
 @pytest.mark.parametrize("name", ["²", "٣", "-1", "0", "9" * 10, "9" * 25])

@@ -25,7 +25,7 @@ from recoveryd.tell.toast import Toast
 from tests.conftest import Run
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.support.running import running, until
-from tests.support.transcript import Transcript, call, text
+from tests.support.transcript import Transcript, call, dump, text
 from tests.support.trees import Tree
 
 MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
@@ -365,3 +365,32 @@ def test_the_log_has_no_word_of_the_prompt_that_a_session_is_called_by(
         until(lambda: any("Notice, here because" in line for line in lines))
     logger.remove(sink)
     assert made.session in "".join(lines) and title not in "".join(lines)
+
+
+def test_what_the_client_says_in_the_place_of_an_answer_is_no_models(run: Run, tmp_path: Path) -> None:
+    """ "No response requested.", which it writes behind a prompt that was cut off, with the one after it."""
+    projects = tmp_path / ".claude" / "projects"
+    made = planted(projects, "call-id", ILLEGAL)
+    [path] = projects.rglob("*.jsonl")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+
+    def goes_on() -> None:
+        before = len(made.lines)
+        made.ms = int(time.time() * 1000) - 10_000
+        made.user("cut off")
+        made.no_response()
+        made.user("now")
+        if refused:
+            made.refused(ILLEGAL)
+        with path.open("ab") as file:
+            file.write(b"".join(dump(made.line(n)) for n in range(before, len(made.lines))))
+        os.utime(path, (time.time() - 5,) * 2)
+
+    refused = False
+    goes_on()
+    code, _, told = run("undo", healed["id"])
+    assert (code, told) == (0, ""), "no model answered on the repaired history"
+    refused = True
+    goes_on()
+    assert f"it was healed ({healed['id']}), and you undid that" in " ".join(run("scan")[1].split())
