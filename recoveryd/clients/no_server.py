@@ -13,10 +13,9 @@ from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Se
 
 @dataclass(frozen=True, slots=True)
 class NoServer:
-    """The `Server` of a client that does not listen. `go_on` says how a user goes on with a session, given its id."""
+    """The `Server` of a client that does not listen."""
 
     title: str
-    go_on: Callable[[str], str]
 
     def prepare(self) -> None:
         """Do nothing: there is nobody to look for."""
@@ -36,8 +35,8 @@ class NoServer:
     def prompt(
         self, failure: Failure, directory: str, how: Prompt, text: str, recovery: str, sending: Callable[[], object]
     ) -> tuple[Asked, str]:
-        del directory, how, text, recovery, sending
-        return Asked.NOBODY, f"{self.title} takes no prompts from outside: {self.go_on(failure.session)}"
+        del failure, directory, how, text, recovery, sending
+        return Asked.NOBODY, f"{self.title} takes no prompts from outside"
 
     def toast(self, failure: Failure, directory: str, title: str, text: str, variant: str) -> bool:
         del failure, directory, title, text, variant

@@ -40,4 +40,5 @@ def go_on_by_hand(context: Context, resumer: Resumer, case: Case) -> Answer:
     went = resumer.go_on(case, asked=True).event
     if went.resumed:
         return Answer("Goes on", "the session was told to go on.", event)
-    return Answer("Does not go on", f"{went.not_resumed}. Type your prompt in the client.", event)
+    goes_on = context.clients.of(case.store).go_on(case.store, case.session)
+    return Answer("Does not go on", f"{went.not_resumed}. {goes_on}.", event)

@@ -95,7 +95,7 @@ def test_a_notice_names_a_command_once() -> None:
     go_on = "To go on: codex resume ses_1"
     late = event(detail="Took out 1; Codex has it open: close it, then `codex resume ses_1`")
     assert notice(late, go_on=go_on).body.splitlines()[1:] == [f"Undo: recoveryd undo {late.id}"]
-    asked = event(not_resumed="Codex takes no prompts from outside: codex resume ses_1")
+    asked = event(not_resumed="Codex takes no prompts from outside")
     assert notice(asked, go_on=go_on).body.count("codex resume ses_1") == 1
     cut = event(detail=f"Took out 1 {'of these ' * 60}; close it, then `codex resume ses_1`")
     assert notice(cut, go_on=go_on).body.count("codex resume ses_1") == 1

@@ -121,4 +121,4 @@ def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
         press(toasts[0], "Continue")
         until(lambda: len(toasts) == 2)
     assert toasts[1].title == "Does not go on"
-    assert "Type your prompt" in toasts[1].body
+    assert toasts[1].body.endswith(f". {Clients(Config()).of(tree.store).go_on(tree.store, session)}.")

@@ -34,7 +34,7 @@ class ClaudeCode(WithoutServer):
     name = "claude_code"
     title = "Claude Code"
     mends = "the newest Claude Code mends most faults before it sends them: update it"
-    server = NoServer(title, "claude --resume {}".format)
+    server = NoServer(title)
     way_back = "go back with `/rewind` to a prompt before it, or start a new session"
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:

@@ -13,7 +13,7 @@ from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread import META
 from recoveryd.clients.no_server import NoServer, WithoutServer
-from recoveryd.clients.store import Store
+from recoveryd.clients.store import Store, lineage
 from recoveryd.core import (
     Block,
     ConfigProblem,
@@ -22,6 +22,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecoverydError,
     Session,
     Wire,
 )
@@ -36,7 +37,7 @@ class Codex(WithoutServer):
     name = "codex"
     edits_shift = True
     title = "Codex"
-    server = NoServer(title, "codex resume {}".format)
+    server = NoServer(title)
 
     def __init__(self, settings: CodexSettings) -> None:
         self._settings = settings
@@ -115,8 +116,16 @@ class Codex(WithoutServer):
             return ""
         # Its TUI leaves a server behind, which keeps the thread: to reopen it is not enough (seen on 0.169.0).
         ends = "`codex app-server daemon restart` (which also ends what other threads are at)"
-        return f"Codex has this thread open as it was before: close it, then {ends} and `codex resume {session}`"
+        return f"Codex has this thread open as it was before: close it, then {ends} and `{_resume(store, session)}`"
 
     def go_on(self, store: Store, session: str) -> str:
-        del store
-        return f"To go on: codex resume {session}"
+        return f"To go on: {_resume(store, session)}"
+
+
+def _resume(store: Store, session: str) -> str:
+    """Make the command that opens a thread; of an agent's it is that of the thread which began it."""
+    try:
+        began = [of for of, _ in lineage(store, session)][-1]
+    except RecoverydError:  # what can't be read now must not keep its user from being told
+        began = session
+    return f"codex resume {began}"

@@ -91,7 +91,8 @@ class _Reader:
         payload = rollout_lines.payload(data)
         match data.get("type"):
             case "session_meta":
-                raise FormError(f"{self._path} has two session_meta lines: no such thread is repaired; {_INSTEAD}.")
+                what = f"{self._path} has two session_meta lines"
+                raise FormError(f"{what}: no such thread is repaired; {_instead(self.meta)}.")
             case "response_item":
                 self._keep(line)
                 self._item(line, payload)
@@ -134,7 +135,7 @@ class _Reader:
         """
         if self._unsure:
             what = f"has a compaction of an unknown form{self._unsure}"
-            raise FormError(f"{self._path} {what}: no such thread is repaired; {_INSTEAD}.")
+            raise FormError(f"{self._path} {what}: no such thread is repaired; {_instead(self.meta)}.")
         last, number = self._last, self._number
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
         if last is not None and data is not None and "ordinal" not in data and number is not None:
@@ -223,6 +224,22 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
     return Session(store, thread, tuple(messages), title, _text(reader.meta, "cwd"))
 
 
+def _parent(meta: Json) -> str | None:
+    """Return the thread whose agent this one is; None where a person began it."""
+    parent = _text(meta, "parent_thread_id")
+    return parent if meta.get("thread_source") == "subagent" and is_thread(parent) else None
+
+
+def _instead(meta: Json) -> str:
+    """Tell what to do in the place of a thread that can't be repaired. No person can go on with an agent, nor begin one
+    (0.169.0).
+    """
+    if _parent(meta) is None:
+        return _INSTEAD
+    began = _text(meta, "session_id")  # of a person's, also for an agent's agent
+    return f"have the thread whose agent this is (`codex resume {began}`) begin another one"
+
+
 def _instead_of_fork(meta: Json) -> str:
     """Tell what to do in the place of a thread that goes on from another file: what is repaired in the thread that it
     was made from, it is sent with, too (seen on 0.169.0).
@@ -230,23 +247,34 @@ def _instead_of_fork(meta: Json) -> str:
     base = meta.get("history_base")
     source = _text(base, "thread_id") if isinstance(base, Mapping) else ""
     if source == meta.get("id") or not is_thread(source):
-        return _INSTEAD
+        return _instead(meta)
     prompt = f"prompt the one that it was made from (`codex resume {source}`), and load this one anew"
     return f"{prompt}: what is repaired there holds here, too; else {_INSTEAD}"
 
 
 def about(lines: Iterable[Line], longest: int) -> About:
-    """Read title and folder of a thread from its first lines: what its user asked first, in so many characters."""
-    folder = ""
+    """Read title, folder and parent of a thread from its first lines. The title is what its user asked first, in so
+    many characters.
+    """
+    meta: Json | None = None
     for line in lines:
         data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
         payload = rollout_lines.payload(data)
-        if data.get("type") == "session_meta":
-            folder = _text(payload, "cwd")
+        if meta is None and data.get("type") == "session_meta":
+            meta = payload
         elif data.get("type") == "response_item" and is_prompt(payload):
-            said = next((text for text in _texts(payload) if isinstance(text, str)), "")
-            return About(clean(said, longest), folder)
-    return About("", folder)
+            return About(clean(_title(payload), longest), _text(meta or {}, "cwd"), _parent(meta or {}))
+    return About("", _text(meta or {}, "cwd"), _parent(meta or {}))
+
+
+def _title(prompt: Json) -> str:
+    """Return the first words of a prompt, without the marks around a picture, and what stands between them."""
+    inside = False
+    for text in (text for text in _texts(prompt) if isinstance(text, str)):
+        if not inside and not text.startswith("<image "):
+            return text
+        inside = text != "</image>"
+    return ""
 
 
 def is_prompt(item: Json) -> bool:

@@ -155,6 +155,41 @@ def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_pat
     assert found.said == f"not repaired: {event.detail}"
 
 
+ROOT = "01a201b9-0000-7263-872f-20dfb3075cd3"
+
+
+def agent(folder: Path) -> Place:
+    """A thread that another one's model began, as 0.169.0 writes it; its parent may be an agent, too."""
+    place = Place(folder)
+    of = {"session_id": ROOT, "parent_thread_id": ROOT, "thread_source": "subagent"}
+    place.rollout = Rollout(folder / ".codex", ms=int(time.time() * 1000) - 60_000, meta=of)
+    Rollout(folder / ".codex", ROOT).healthy()
+    return place
+
+
+def test_an_agent_goes_on_by_the_thread_that_began_it(tmp_path: Path) -> None:
+    """Of an agent's own id 0.169.0 says that it can't be resumed."""
+    place = agent(tmp_path)
+    place.rollout.stuck()
+    client = place.clients.of(place.store)
+    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {ROOT}"
+    with place.rollout.open(time.time() - 30):
+        event = place.heal()
+        assert event is not None and event.outcome is Outcome.HEALED
+        assert f"`codex resume {ROOT}`" in event.detail and f"resume {THREAD}" not in event.detail
+    assert place.store.about(THREAD).parent == ROOT
+
+
+def test_an_agent_with_the_lines_of_its_parent_is_left_to_that_one(tmp_path: Path) -> None:
+    place = agent(tmp_path)
+    place.rollout.line("session_meta", {"id": ROOT, "session_id": ROOT, "cwd": "/elsewhere"})
+    place.rollout.stuck()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.REFUSED
+    assert event.detail.endswith(f"have the thread whose agent this is (`codex resume {ROOT}`) begin another one.")
+    assert (place.store.about(THREAD).parent, place.store.about(THREAD).directory) == (ROOT, "/p")
+
+
 @pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize("calls", [False, True])
 def test_a_fork_counts_as_stuck_only_where_it_was_refused(tmp_path: Path, calls: bool, refused: bool) -> None:

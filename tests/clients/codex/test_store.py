@@ -72,6 +72,14 @@ def test_threads_are_found_by_day_and_in_the_archive(rollout: Rollout, store: Co
     assert store.about(THREAD).directory == "/p"
 
 
+def test_a_title_is_the_words_beside_a_picture(rollout: Rollout, store: CodexThreads) -> None:
+    """0.169.0 writes marks around each picture, before the words; a note of ours may stand in its place."""
+    begin, end, asked = '<image name=[Image #1] path="/p/a.png">', "</image>", "what is this?"
+    texts = ("[image removed: the provider refused it]", end, begin.replace("1", "2"), end, asked)
+    rollout.asks(begin, *({"type": "input_text", "text": text} for text in texts))
+    assert store.about(THREAD).title == "what is this?"
+
+
 def test_threads_on_another_disk_belong_to_the_home_that_their_link_is_in(rollout: Rollout, tmp_path: Path) -> None:
     rollout.stuck()
     (rollout.home / "archived_sessions").mkdir()
