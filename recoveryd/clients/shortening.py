@@ -17,6 +17,7 @@ class Shortening:
 
     `logged`: the refusal of the conversation as the client's log has it, where the store does not; `earlier`: what the
     same model refused before, newest first; `context`: the limit by the client's settings, 0 where they don't say.
+    `says_client`: what is stored of the refusal are the client's own words; `unlogged`: its log may yet tell others.
     `unanswered`: a client that listens was too busy to tell its settings. `without_base`: what was refused had neither
     system nor tools. `cleared_since`: outputs were cleared since the refusal. `by_itself`: the edits that the client is
     about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `sent`: the tokens of the next
@@ -27,6 +28,8 @@ class Shortening:
     usages: Sequence[Usage]
     wholes: Callable[[Session, Edits], Mapping[Path, str]]
     logged: RecordedError | None = None
+    says_client: bool = False
+    unlogged: bool = False
     earlier: Sequence[RecordedError] = ()
     context: int = 0
     unanswered: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.case import Case, case_from_ledger
 from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.decision_tree import of_length
 from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import (
     holding_repair,
@@ -40,6 +41,7 @@ __all__ = [
     "judged_state",
     "left_alone",
     "maybe_unread",
+    "of_length",
     "standing_repair",
     "undone_repair",
     "vain_repairs",

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients import SessionStatus
-from recoveryd.core import Diagnosis, Failure, FormError, error_evidence, excerpt
-from recoveryd.providers import classify, provider_of, turned_away
+from recoveryd.core import Diagnosis, Failure, FormError, Kind, RecordedError, error_evidence, excerpt
+from recoveryd.providers import classify, provider_of, size_of, turned_away
 
 
 class Finder(Protocol):
@@ -65,6 +65,13 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
     if not refused.said:  # the kind is the client's own name for it: its user may know the words
         evidence = {**evidence, "says": excerpt(failure.error)}
     return replace(look, failure=failure), Diagnosis(failure, refused, evidence)
+
+
+def of_length(error: RecordedError) -> bool:
+    """Whether by a provider's words the conversation is too long."""
+    refused, size = classify(error), size_of(error)
+    known = refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW
+    return known or ((size.limit > 0 or size.by_bytes) and not turned_away(error))
 
 
 def _asks_another(look: SessionStatus, failure: Failure) -> bool:

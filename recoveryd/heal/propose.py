@@ -30,7 +30,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
-from recoveryd.heal.propose_shorter import hangs_on_settings, left_over_words, propose_shorter
+from recoveryd.heal.propose_shorter import left_over_words, not_told_yet, propose_shorter
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
 from recoveryd.tell import deeds_sentence, next_step, no_longer_seen, places
 
@@ -105,7 +105,7 @@ class Proposer:
         self._context = context
         self._config = context.config
         self._clients = context.clients
-        self._asked: dict[tuple[str, str, str], int] = {}  # by failure: how often a client did not tell its settings
+        self._asked: dict[tuple[str, str, str], int] = {}  # by failure: how often a client did not tell something
 
     def propose(self, case: Case, session: Session, earlier: Proposal | None = None) -> Proposal | Refusal:
         """Plan what to write about a case, given the session as it is now, or tell why nothing is.
@@ -218,9 +218,9 @@ class Proposer:
             client = self._clients.of(store)
             then = client.advice(failure, kind) or client.way_back
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
-        if hangs_on_settings(failure, known) and (wait := self._wait(failure)):
+        if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
             who = self._clients.of(store).title
-            return Refusal(f"{who} is at work and did not tell its settings, on which this hangs", again_s=wait)
+            return Refusal(f"{who} is at work and did not tell {what}, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
         tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))

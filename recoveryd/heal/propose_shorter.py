@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recoveryd.clients import Shortening
-from recoveryd.core import Claims, Failure, Refusal, Session, Size, Wire, in_words
-from recoveryd.diagnose import Case
+from recoveryd.core import Claims, Failure, RecordedError, Refusal, Session, Size, Wire, in_words
+from recoveryd.diagnose import Case, of_length
 from recoveryd.providers import Provider, binds_thinking, size_of
 
 if TYPE_CHECKING:
@@ -78,36 +78,39 @@ def propose_shorter(
 
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
-    size = _size(stuck.failure, known)
-    told = bool(stuck.refused.said) or size.by_bytes or known.logged is not None  # else its client alone calls it so
+    told = _told(stuck, known)
     case = ShortenInput(
         session=session,
         wires=wires,
         provider=provider,
         editor=known.editor,
         usages=known.usages,
-        size=replace(size, asked=known.sent or size.asked),
+        size=_size(stuck.failure, known),
         share=share,
-        without_base=known.without_base and not _logged(known).asked,
+        without_base=known.without_base and not _logged_size(known).asked,
         by_hand=by_hand,
         refused=told and stuck.refused.by_error and not by_hand,
+        of_no_length=not told and known.logged is not None,
         binds=_binds(stuck.failure, known),
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,
         tried=tried,
     )
-    planned = shorten(case)
-    if isinstance(planned, Refusal):
-        return planned if told or by_hand or planned.understood else replace(planned, reason=_NOT_BORNE_OUT)
-    return ShorterProposal(planned, known.wholes(session, planned.edits), session, wires, provider)
+    made = shorten(case)
+    if isinstance(made, Refusal):
+        return made if told or by_hand or made.understood else replace(made, reason=_NOT_BORNE_OUT)
+    return ShorterProposal(made, known.wholes(session, made.edits), session, wires, provider)
 
 
-def hangs_on_settings(failure: Failure, known: Shortening) -> bool:
-    """Whether a proposal to make a session shorter hangs on settings that a client which listens did not tell in
-    time.
+def not_told_yet(failure: Failure, known: Shortening) -> str:
+    """Tell on what of its client a proposal to make a session shorter hangs that may be known in a moment: "its
+    settings"; "" on nothing.
     """
+    if known.unlogged:
+        return "what the provider said"
     size = _size(failure, known)
-    return known.unanswered and (bool(known.by_itself) or not (size.limit or size.by_bytes))
+    hangs = known.unanswered and (known.by_itself or not (size.limit or size.by_bytes))
+    return "its settings" if hangs else ""
 
 
 def _binds(failure: Failure, known: Shortening) -> bool:
@@ -115,26 +118,40 @@ def _binds(failure: Failure, known: Shortening) -> bool:
     return binds_thinking(failure, said) and not known.drops_bound
 
 
-def _logged(known: Shortening) -> Size:
+def _told(stuck: Case, known: Shortening) -> bool:
+    """Whether the provider said that it is too long, by what is stored or logged, and not its client alone."""
+    if _size(stuck.failure, known).by_bytes:
+        return True
+    return _logged(known) is not None or (bool(stuck.refused.said) and not known.says_client)
+
+
+def _logged(known: Shortening) -> RecordedError | None:
+    """Return the refusal for its length that the client's log has; None where what it has is about something else:
+    OpenCode takes "too many tokens, please wait" for a length, too.
+    """
+    return known.logged if known.logged is not None and of_length(known.logged) else None
+
+
+def _logged_size(known: Shortening) -> Size:
     """Return what the client's log tells of the length."""
-    return size_of(known.logged) if known.logged is not None else Size()
+    error = _logged(known)
+    return size_of(error) if error is not None else Size()
 
 
 def _size(failure: Failure, known: Shortening) -> Size:
     """Return all that is known of the length: by the refusal, or else by the client's log, or its settings."""
-    size, logged = size_of(failure.error), _logged(known)
-    if size.limit or size.by_bytes:
-        return size
-    if logged.by_bytes:
-        return logged
-    before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
-    return replace(size, limit=logged.limit or before or known.context, asked=size.asked or logged.asked)
+    size, logged = size_of(failure.error), _logged_size(known)
+    if not (size.limit or size.by_bytes):
+        before = next((limit for error in known.earlier if (limit := size_of(error).limit)), 0)
+        limit = logged.limit or before or known.context
+        size = logged if logged.by_bytes else replace(size, limit=limit, asked=size.asked or logged.asked)
+    return replace(size, asked=known.sent or size.asked)
 
 
 def left_over_words(known: Shortening) -> str:
     """Tell, where nothing shorter can be proposed, how long what a compaction left was, and what the model takes:
     "8,197 of 8,000 tokens"; "" if not known.
     """
-    logged = _logged(known)
+    logged = _logged_size(known)
     limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
     return f"{asked:,} of {limit:,} tokens" if limit and asked else ""

@@ -79,8 +79,8 @@ class ShortenInput:
     `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
     was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
     provider ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`:
-    outputs were cleared since the refusal; `refused`: it was refused for its length; `tried`: it was made
-    shorter in vain.
+    outputs were cleared since the refusal; `refused`: it was refused for its length; `of_no_length`: by the
+    provider's words for something else; `tried`: it was made shorter in vain.
     """
 
     session: Session
@@ -96,4 +96,5 @@ class ShortenInput:
     by_itself: Edits = ()
     cleared_since: bool = False
     refused: bool = True
+    of_no_length: bool = False
     tried: bool = False

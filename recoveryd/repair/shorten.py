@@ -76,7 +76,7 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     by_bytes = case.size.by_bytes
     size = in_bytes() if by_bytes else _measured(case, whole, request)
     before, limit = size.total(request), _limit(case)
-    target = _target_bytes(case, request, size) if by_bytes else _target(case, before)
+    target = _target_bytes(case, request, size) if by_bytes else _target(case, before, size.total(whole))
     obstacle = _obstacle(case, size, limit, before)
     if obstacle is not None:
         return obstacle
@@ -158,12 +158,16 @@ def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
     return found
 
 
-def _target(case: ShortenInput, before: float) -> float:
+def _target(case: ShortenInput, before: float, whole: float) -> float:
+    """Return the tokens that are aimed at. `whole`: those with what a failed compaction hid."""
     size = case.size
+    if case.of_no_length and not case.by_hand:
+        return whole
     if not size.limit and not case.refused and not case.by_hand:
         return max(before, _SHORT, case.share * _longest_answered(case))
     if not size.limit:
-        return (case.share if case.by_hand else _ESTIMATED) * before
+        refused = whole if case.without_base else before  # the summary of the whole was refused, or what is sent now
+        return case.share * before if case.by_hand else _ESTIMATED * refused
     if size.output:
         return min(case.share * size.limit, size.limit - size.output - _ROOM * size.limit)
     return case.share * size.limit

@@ -118,13 +118,16 @@ class Opencode:
         old = all(not form.keeps_compaction_tail for form in forms)
         folder = _cut_outputs(store)
         context = limits.context_limit(self.server, store, failure, directory)
+        logged, says_client = limits.logged_refusal(store, failure), compactions.says_client(failure.error)
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
             usages=tuple(token_usage.usages(session, failure)),
             wholes=lambda found, edits: {
                 Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
             },
-            logged=limits.logged_refusal(store, failure),
+            logged=logged,
+            says_client=says_client,
+            unlogged=says_client and logged is None and marks.now - failure.time < limits.LOGGED_BY_MS,
             earlier=tuple(error_record.refusals(session, failure)),
             context=context or 0,
             unanswered=context is None,

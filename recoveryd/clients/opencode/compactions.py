@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recoveryd.clients.javascript import truthy
-from recoveryd.core import Message, Part, Session
+from recoveryd.core import Message, Part, RecordedError, Session
+
+_OWN = "too large to compact"
 
 
 def failed_compactions(session: Session) -> Sequence[Part]:
@@ -60,3 +62,10 @@ def is_summary(session: Session, message_id: str) -> bool:
     """Whether what failed was the summary of a compaction: it is asked for without system and tools."""
     message = session.message(message_id)
     return message is not None and truthy(message.data.get("summary"))
+
+
+def says_client(error: RecordedError) -> bool:
+    """Whether an error is what 1.18 stores of any refused summary that it takes for an overflow, a rate limit too: its
+    own words, and none of the provider's.
+    """
+    return any(_OWN in text for text in error.texts)

@@ -15,10 +15,13 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.store import Store
 from recoveryd.core import Failure, RecordedError
 
+LOGGED_BY_MS = 30_000  # 1.18 writes its log some seconds late
 _TAIL = 2_000_000  # bytes of the end of a log
 _SAME_TURN_MS = 120_000
 _TIME = re.compile(r"timestamp=(\S{10,40})")
-_OF_SIZE = re.compile("token|too large|maximum size|maximum allowed number of bytes", re.IGNORECASE)
+_OF_A_REQUEST = re.compile(
+    "stream error|APICallError|token|too large|maximum size|maximum allowed number of bytes", re.IGNORECASE
+)
 _LINE = 8_000  # characters of a line
 _OFF = re.compile(r'"prune"\s*:\s*false')
 _NAMES = ("opencode.json", "opencode.jsonc", "config.json")
@@ -26,9 +29,10 @@ _LONGEST = 1_000_000  # bytes of a configuration
 
 
 def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
-    """Find the limit's refusal of the conversation in OpenCode's log, of this turn: 1.18 stores no words of it.
+    """Find what the provider said of the conversation in OpenCode's log, of this turn, whatever that is about.
 
-    Not that of the summary which it then asked for, whose request is another one.
+    1.18 stores no words of what it takes for an overflow. What is said of the summary that it then asks for, and of
+    the title, is about other requests.
     """
     folder = store.home / "log"
     try:
@@ -37,8 +41,8 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
         return None
     text = _read(newest, _TAIL) if newest is not None else ""
     for line in reversed(text.splitlines()):
-        of_summary = "agent=compaction" in line or failure.message in line
-        if failure.session in line and not of_summary and "error" in line and _OF_SIZE.search(line):
+        of_another = any(said in line for said in ("agent=compaction", "agent=title", failure.message))
+        if failure.session in line and not of_another and "error" in line and _OF_A_REQUEST.search(line):
             return error_record.read(line[:_LINE]) if _when(line) >= failure.time - _SAME_TURN_MS else None
     return None
 

@@ -1,0 +1,81 @@
+"""What OpenCode takes for a conversation that is too long: the provider's words decide, which its log alone has."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recoveryd.core.model import Outcome
+from tests.support.build import MODEL, SessionBuilder
+from tests.support.long_sessions import FIRST, bash, spent
+from tests.support.trees import Bench, Tree
+
+OWN = {
+    "name": "ContextOverflowError",
+    "data": {"message": "Conversation history too large to compact - exceeds model context limit"},
+}
+RATE_LIMIT = "Too many tokens, please wait before trying again."
+LENGTH = "Input is too long for requested model."
+QUOTA = "Quota exceeded: token limit exceeded for this billing period"
+
+
+def _refused_summary(tree: Tree, ago_s: int = 60) -> str:
+    """A session of about 60,000 tokens whose request was refused, and so was the summary that 1.18 asked for then."""
+    session = SessionBuilder(int(time.time() * 1000) - ago_s * 1000, title="My session", model=MODEL)
+    rng = random.Random(7)
+    session.user(FIRST)
+    for turn in range(8):
+        session.assistant(bash(rng, 26_000))
+        session.assistant(f"step {turn}")
+        session.user(f"on, {turn}")
+    session.assistant("done")
+    asked = session.user("go on")
+    session.assistant(finish=None)
+    marker = session.user({"type": "compaction", "auto": True, "tail_start_id": asked["id"]})
+    session.assistant(error=OWN, finish="error", summary=True, parentID=marker["id"])
+    spent(session.planted())
+    return tree.keep(session)
+
+
+def _log(tree: Tree, session: str, said: str, agent: str = "build") -> None:
+    """What the client logs of a request that was refused with these words."""
+    words = f'session.id={session} agent={agent} error.error="AI_APICallError: {said}"'
+    log = tree.store.home / "log" / "now.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        file.write(f'timestamp={datetime.now(UTC).isoformat()} level=ERROR message="stream error" {words}\n')
+
+
+@pytest.mark.parametrize("said", [RATE_LIMIT, QUOTA])
+def test_what_is_no_length_takes_nothing_out_but_what_hides_the_history(tmp_path: Path, tree: Tree, said: str) -> None:
+    session = _refused_summary(tree)
+    _log(tree, session, said)
+    done = Bench(tmp_path).attempt(tree, session)
+    assert (done.outcome, done.actions) == (Outcome.HEALED, ("give_back",)), done.detail
+
+
+def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
+    session = _refused_summary(tree)
+    _log(tree, session, LENGTH)
+    _log(tree, session, RATE_LIMIT, "title")
+    done = Bench(tmp_path).attempt(tree, session)
+    assert done.outcome is Outcome.HEALED, done.detail
+    assert "clear_output" in done.actions
+
+
+def test_its_log_is_waited_for(tmp_path: Path, tree: Tree) -> None:
+    session, bench = _refused_summary(tree, ago_s=3), Bench(tmp_path)
+    first = bench.attempt(tree, session)
+    assert (first.outcome, first.again_s) == (Outcome.PENDING, 2.0)
+    assert "did not tell what the provider said" in first.detail
+    _log(tree, session, RATE_LIMIT)
+    assert bench.attempt(tree, session).actions == ("give_back",)
+
+
+def test_not_of_a_refusal_that_is_old(tmp_path: Path, tree: Tree) -> None:
+    done = Bench(tmp_path).attempt(tree, _refused_summary(tree, ago_s=3_600))
+    assert (done.outcome, done.actions[0]) == (Outcome.HEALED, "give_back"), done.detail
