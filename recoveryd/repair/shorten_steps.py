@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from recoveryd.core import Block, Edits, Request, Session, Shortener, merged
+from recoveryd.core import Block, Edits, Kind, Request, Session, Shortener, merged
 from recoveryd.core import edited as with_edits
 from recoveryd.repair.extract import extract_before
 from recoveryd.repair.inputs import ShortenInput
@@ -220,10 +220,13 @@ def _texts(value: object) -> list[str]:
 
 def oldest_thinking(work: ShorterSoFar) -> Iterable[Saving]:
     """List, as a step, thinking from the start, which leaves what a provider binds in order; not that of the open
-    turn.
+    turn, nor that beside a call where each wants its own.
     """
+    calls = {block.message_id for block in work.outline.calls(last=0)}
+    kept = calls if Kind.REASONING_MISSING in work.case.provider.finds else ()
     for block in work.outline.thinking():
-        yield Saving(block, work.measure.tokens(block), partial(_set_aside, block))
+        if block.message_id not in kept:
+            yield Saving(block, work.measure.tokens(block), partial(_set_aside, block))
 
 
 def _cut_input(block: Block, editor: Shortener) -> Edits:

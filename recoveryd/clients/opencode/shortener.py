@@ -87,10 +87,14 @@ class OpencodeShortener(OpencodeEditor):
             return ()
         return (self._replace(part, {"state": {**state, "input": _shorter(state["input"], longest)}}, "cut_input"),)
 
-    def set_aside(self, blocks: Any, action: str) -> Edits:
+    def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Set each record aside once: thinking of one part may be sent as several blocks."""
-        records = {(block.message_id, block.part_id) for block in blocks}
-        return tuple(Edit(message, part, None, action) for message, part in sorted(records))
+        found: dict[tuple[str, str | None], Edit] = {}
+        for edit in OpencodeEditor.set_aside(self, blocks, action):
+            known = found.get((edit.message_id, edit.part_id))
+            if known is None or known.companion:
+                found[edit.message_id, edit.part_id] = edit
+        return tuple(found.values())
 
     def summaries(self) -> Collection[str]:
         told = (m for m in self.session.messages if truthy(m.data.get("summary")) and m.error is None)
