@@ -71,9 +71,7 @@ def propose_shorter(
     by_hand: bool,
     tried: bool,
 ) -> ShorterProposal | Refusal:
-    """Plan what makes `session` fit, aiming at `share` of the limit; `by_hand`: a person wants it so, stuck or not;
-    `tried`: it was repaired before, in vain.
-    """
+    """Plan what makes `session` fit, to `share` of the limit. `by_hand`: a person wants it so; `tried`: it was in vain."""
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
     if session.revert:
@@ -92,6 +90,7 @@ def propose_shorter(
         refused=told and stuck.refused.by_error and not by_hand,
         of_no_length=not told and known.logged is not None,
         binds=_binds(stuck.failure, known),
+        by_settings=_size(stuck.failure, replace(known, context=0)).limit == 0,
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,
         tried=tried,

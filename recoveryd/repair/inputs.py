@@ -76,8 +76,9 @@ class ShortenInput:
     """What a plan to shorten a session is made from (`shorten`). `editor` makes the one of a session that is edited so
     far.
 
-    `size`: what the refusal, or else the client, tells; `share`: of the limit, what is aimed at; `without_base`: what
-    was refused had neither system nor tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
+    `size`: what the refusal, or else the client, tells; `by_settings`: its limit is that of the client's settings,
+    which may be wrong; `share`: of the limit, what is aimed at; `without_base`: what was refused had neither system nor
+    tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
     provider ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`:
     outputs were cleared since the refusal; `refused`: it was refused for its length; `of_no_length`: by the
     provider's words for something else; `tried`: it was made shorter in vain.
@@ -97,4 +98,5 @@ class ShortenInput:
     cleared_since: bool = False
     refused: bool = True
     of_no_length: bool = False
+    by_settings: bool = False
     tried: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from recoveryd.core import Block, Json, Request, Size, Usage
@@ -145,6 +146,18 @@ def measure(
         lines = line, _lined(sent, scales)
         line = min(lines, key=lambda one: abs(asked - base - _taken(one, plain)))
     return _closed(plain, line, [usage for usage in known if usage.message_id in line.before], asked)
+
+
+def at_most(request: Request, usages: Sequence[Usage]) -> float:
+    """Return how many tokens a request can have, given what the newest answer of the same model in it took; infinity
+    where none tells.
+    """
+    line = _lined(request, _Scales())
+    known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
+    if not known:
+        return inf
+    last = max(known, key=lambda usage: line.before[usage.message_id])
+    return last.given + _MOST * (line.whole - line.before[last.message_id])
 
 
 def _lined(request: Request, scales: _Scales) -> _Line:

@@ -8,7 +8,7 @@ aside. Only where all that can't do it, and then instead of it, all before a poi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from recoveryd.core import (
@@ -27,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.inputs import ShortenInput
-from recoveryd.repair.measure import Measure, in_bytes, measure, part_in_bytes
+from recoveryd.repair.measure import Measure, at_most, in_bytes, measure, part_in_bytes
 from recoveryd.repair.shorten_steps import Saving, ShorterSoFar
 from recoveryd.repair.unsent import name_unsent, unsent
 
@@ -73,6 +73,8 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
         return Refusal("conversations in this form can't be made shorter yet: start a new one")
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
     whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
+    if case.by_settings and case.refused and not case.size.asked and at_most(whole, case.usages) < case.size.limit:
+        case = replace(case, size=replace(case.size, limit=0))  # what was refused is shorter: the model takes less
     by_bytes = case.size.by_bytes
     size = in_bytes() if by_bytes else _measured(case, whole, request)
     before, limit = size.total(request), _limit(case)

@@ -105,6 +105,25 @@ def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
 
 
+def test_a_limit_of_the_settings_that_answers_disprove_is_none() -> None:
+    """A model that takes less than its client's settings say refuses a session of a third of them, without a number."""
+    session = session_of(LONG["talk"], seed=7)
+    real = _long(session).size.asked
+    made = _shorter(_long(session, size=Size(limit=3 * real), by_settings=True))
+    assert abs(made.before - real) < 0.05 * real
+    assert (made.limit, made.after < 0.65 * real) == (0, True)
+
+
+def test_a_limit_of_the_settings_holds_where_nobody_knows_how_long_the_newest_paste_is() -> None:
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        s.user(FIRST)
+        s.assistant("done")
+        s.user(words(rng, 500_000))
+
+    made = _shorter(_long(_session(turns), size=Size(limit=LIMIT), by_settings=True))
+    assert (made.limit, made.before > LIMIT) == (LIMIT, True)
+
+
 def _talked_on(session: Session, since: int) -> Session:
     """The session with as many words behind it as it had at first."""
     more = SessionBuilder(since, seed=8)

@@ -82,6 +82,8 @@ SIZES = compiled(
     "prompt token count of #asked exceeds the limit of #limit",
     "maximum prompt length is #limit but the request contains #asked tokens",
     "prompt contains #asked tokens too large for model with #limit maximum context length",
+    "prompt contains #asked tokens and * draft tokens too large for model with #limit maximum context length",
+    "too large for * model max size #limit tokens",
     "input #asked tokens is longer than the model's context length #limit tokens",
     "input length #asked exceeds the maximum allowed input length of #limit",
     "input length #asked tokens exceeds the maximum allowed length #limit tokens",

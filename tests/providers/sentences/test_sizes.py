@@ -39,6 +39,11 @@ def _size(text: str, status: int = 400, name: str = "APIError") -> Size:
             Size(1_200_000, 1_048_576),
         ),
         ("prompt token count of 51808 exceeds the limit of 12288", Size(51_808, 12_288)),
+        ("Request body too large for gpt-4o model. Max size: 8000 tokens.", Size(limit=8_000)),
+        (
+            "Prompt contains 140000 tokens and 0 draft tokens, too large for model with 131072 maximum context length",
+            Size(140_000, 131_072),
+        ),
         ("Range of input length should be [1, 204800]", Size(limit=204_800)),
         (
             "This model's maximum context length is 131072 tokens. However, you requested 102400 output tokens and "
