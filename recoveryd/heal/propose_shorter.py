@@ -71,7 +71,7 @@ def propose_shorter(
     by_hand: bool,
     tried: bool,
 ) -> ShorterProposal | Refusal:
-    """Plan what makes `session` fit, to `share` of the limit. `by_hand`: a person wants it so; `tried`: it was in vain."""
+    """Plan what makes `session` fit, to `share` of the limit. `by_hand`: a person wants it; `tried`: in vain before."""
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
     if session.revert:
