@@ -75,7 +75,7 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
-# Kilo's gateway is known by its address alone: without one, what is asked as OpenRouter is OpenRouter.
+# Kilo's gateway is known by its address or its provider's name: what else is asked as OpenRouter is OpenRouter.
 _WITH_RULES: Sequence[Provider] = (BEDROCK, OPENROUTER, KILO, COPILOT, LITELLM, ANTHROPIC, OPENAI, GEMINI, *DIALECTS)
 
 

@@ -23,6 +23,9 @@ from tests.families.fake import Fake
 from tests.families.play import Played, Stage
 from tests.families.table import FAMILIES, Family
 from tests.shapes import SHAPES
+from tests.support.build import MODEL
+from tests.support.long_sessions import LONG
+from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -149,3 +152,35 @@ def test_where_it_is_not_sure_no_byte_changes_and_it_is_named(run: Run, custom: 
     assert {key: one.after.get(key) for key in one.before} == one.before
     assert {(entry["outcome"], entry["edits"]) for entry in one.entries} == {("refused", 0)}, one.tell()
     assert [entry["detail"] for entry in one.entries if "so nothing can be proved" not in entry["detail"]] == []
+
+
+PROXY, MAKER = (
+    Custom("my-claude", "messages", "@ai-sdk/anthropic", "claude-sonnet-4-5", host=host)
+    for host in ("claude.example.com", "api.z.ai")
+)
+
+
+@pytest.mark.parametrize(("custom", "healed"), [(PROXY, True), (MAKER, False)], ids=lambda one: str(one))
+def test_too_long_is_made_shorter_behind_a_proxy_and_not_at_another_maker(
+    tmp_path: Path, custom: Custom, healed: bool
+) -> None:
+    """The client records no address of it: its configuration tells one."""
+    planted = LONG["many-turns"].build()
+    planted.rename(MODEL, custom.family().ids)
+    try:
+        with Messages(limit=200_000) as messages:
+            proxy = {"HTTP_PROXY": messages.address, "http_proxy": messages.address, "NO_PROXY": "127.0.0.1,localhost"}
+            config = custom.family().config(f"http://{custom.host}") | {"compaction": {"auto": False, "prune": False}}
+            client = Client(ensure(NEWEST), tmp_path / "client", messages.url, config=config, env=proxy)
+            with client, Daemon(tmp_path / "daemon", tmp_path / "client" / "data") as daemon:
+                (client.directory / "opencode.json").write_text(json.dumps({"provider": config["provider"]}))
+                client.call("GET", "/session")
+                write_sqlite(planted, client.database, directory=str(client.directory))
+                refused = client.prompt(planted.id, "go on", thinking=True, model=custom.family().ids)
+                (found,) = daemon.wait_settled([planted.id])[planted.id]
+                after = client.prompt(planted.id, thinking=True, model=custom.family().ids)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert refused.error is not None and refused.error["name"] == "ContextOverflowError"
+    assert (found["outcome"], after.error is None) == (("healed", True) if healed else ("refused", False)), found
+    assert healed or "z.ai" in found["detail"]

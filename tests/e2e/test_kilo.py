@@ -24,6 +24,7 @@ from tests.families.fake import Fake, Handler
 from tests.families.play import Stage, played, undone
 from tests.families.table import FAMILIES
 from tests.shapes import SHAPES
+from tests.support.long_sessions import LONG
 from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -157,6 +158,35 @@ def test_claude_on_its_own_gateway_heals_and_is_asked_as_openrouter_is(tmp_path:
         forms = [OpenRouterChat("kilo", CLAUDE.model, form).stored(session) for form in (FORK, NEW)]
         built = [[(turn.role, b.body) for turn in request.turns for b in turn.blocks] for request in forms]
         assert any(_as_json(one[:-1]) in sent for one in built), session.id
+
+
+class Full(Gateway):
+    """Takes no conversation of this length; no long request for a summary either."""
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        if len(raw) > (740_000 if b'"tools"' in raw else 60_000):
+            said = {"error": {"message": "prompt is too long: 218758 tokens > 200000 maximum", "code": 400}}
+            return 400, "application/json", json.dumps(said).encode()
+        return super().answer(raw)
+
+
+def test_claude_on_its_own_gateway_that_is_too_long_is_made_shorter_and_goes_on(tmp_path: Path) -> None:
+    """Kilo records no address of such a refusal: what the model answered tells how it is asked."""
+    try:
+        with Full("openrouter") as fake, Kilo(tmp_path / "kilo", fake.address, CLAUDE.model) as kilo:
+            kilo.call("GET", "/session")
+            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
+                stage = Stage(kilo, fake, daemon, CLAUDE, VERSION)
+                planted = CLAUDE.dressed(LONG["talk"].build())
+                stage.write(planted)
+                kilo.prompt(planted.id, "go on", thinking=True)
+                found = daemon.wait_settled([planted.id])[planted.id]
+                assert [one["outcome"] for one in found] == ["healed"], daemon.log[-3000:]
+                kilo.prompt(planted.id, "continue", thinking=True)
+                main = [one for one in fake.asked if one.body.get("tools")]
+                assert [one.refused for one in main] == [None]
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
 
 
 def _as_json(blocks: list[tuple[str, Any]]) -> str:

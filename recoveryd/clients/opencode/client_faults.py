@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
-from recoveryd.clients.opencode.configured_sdks import protocol_of
+from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import request_address
 from recoveryd.core import (
     Diagnosis,
@@ -62,16 +62,16 @@ def next_failure(session: Session) -> Failure | None:
         return None
     provider, model = _model(session)
     witness = _witness(session, provider, model)
-    spoken = protocol_of(provider, session.directory)
-    return Failure(session.store, session.id, newest.id, newest.created, witness, provider, model, spoken)
+    failure = Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
+    return as_asked(failure, session.directory)
 
 
 def _failure(session: Session, message: Message) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
-    made, spoken = message.created, protocol_of(provider, session.directory)
-    return Failure(session.store, session.id, message.id, made, provider=provider, model=model, protocol=spoken)
+    failure = Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
+    return as_asked(failure, session.directory)
 
 
 def _model(session: Session) -> tuple[str, str]:

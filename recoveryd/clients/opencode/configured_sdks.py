@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recoveryd.clients.opencode.protocols import is_own_host
+from recoveryd.core import Failure
 
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
 _LARGEST = 1024 * 1024  # bytes of a configuration
@@ -36,6 +37,9 @@ _PROTOCOLS = {
     "@ai-sdk/mistral": "mistral.chat",
     "@ai-sdk/xai": "xai.chat",
 }
+_MESSAGES = "@ai-sdk/anthropic"
+# Where the client's own gateway is asked, by its catalog (that of 1.18.34), with models of this name.
+_ZEN = ("opencode", "claude-", "https://opencode.ai/zen/v1/messages")
 _FAMILY = ("opencode", "kilo", "mimocode")
 _HIDDEN = (".opencode", ".kilo", ".kilocode", ".mimocode")
 # What the SDKs go by where no configuration says anything.
@@ -62,6 +66,29 @@ def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
     for said in _merged(directory, root):
         found = (said or {}).get(provider, _Provider()).package or found
     return _PROTOCOLS.get(found, "")
+
+
+def as_asked(failure: Failure, directory: str = "", root: str = "") -> Failure:
+    """Add to a failure what the configuration says of its provider: the protocol, and the address that its error does
+    not tell, as that of a conversation that is too long (see `protocol_of`).
+    """
+    error = failure.error
+    if not error.url:
+        error = replace(error, url=_messages_address(failure, directory, root))
+    return replace(failure, error=error, protocol=protocol_of(failure.provider, directory, root))
+
+
+def _messages_address(failure: Failure, directory: str, root: str) -> str:
+    """Tell where a provider is asked in the form of Anthropic's; "" where that is not said of all models."""
+    said = [one for each in _merged(directory, root) if each and (one := each.get(failure.provider)) is not None]
+    packages = {package for one in said for package in one.packages}
+    addresses = {address.rstrip("/") for one in said for address in one.addresses}
+    if not said:
+        gateway, models, address = _ZEN
+        return address if failure.provider == gateway and failure.model.startswith(models) else ""
+    spoken = packages == {_MESSAGES} or (not packages and failure.provider == "anthropic")
+    told = addresses.pop() if spoken and len(addresses) == 1 else ""
+    return f"{told}/messages" if told and "{" not in told else ""  # what stands in braces the client's shell says
 
 
 def asks_its_maker(provider: str, directory: str = "", *told: str) -> bool:

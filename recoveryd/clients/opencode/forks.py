@@ -59,6 +59,7 @@ class Fork:
 # Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was never run
 # (npm does not have it). By its published sources (0.1.15) its messages have a column more: they are left alone.
 _GATEWAY = "/api/openrouter/chat/completions"
+_AT_GATEWAY = ("openrouter.chat", "anthropic.messages")  # which of them, its list of models says (read in 7.7.9)
 KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True, gateway=_GATEWAY)
 MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB", home="MIMOCODE_HOME")
 FORKS = (KILO, MIMO_CODE)
@@ -113,9 +114,14 @@ class ForkedOpencode(Opencode):
         return OpencodePlugin(self.name, config_home(env) / self.fork.folder, (self.name,))
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
-        """List both forms that it may have taken over: a plan is right under each."""
+        """List both forms that it may have taken over: a plan is right under each. So it is under both protocols where
+        its own gateway was asked for Claude, and the error tells no address.
+        """
         del store
-        return wires_of(failure, protocol_of(failure, self.fork.gateway), (FORK, NEW))
+        spoken = protocol_of(failure, self.fork.gateway)
+        unsaid = self.fork.gateway and not spoken and not failure.error.url and failure.provider == self.name
+        protocols = _AT_GATEWAY if unsaid else (spoken,)
+        return [wire for protocol in protocols for wire in wires_of(failure, protocol, (FORK, NEW))]
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from recoveryd.clients.opencode import endless_compaction, ids
-from recoveryd.clients.opencode.configured_sdks import protocol_of
+from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import read
 from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
 from recoveryd.clients.store import SessionStatus
@@ -75,8 +75,8 @@ def _endless(store: str, session: str, newest: Iterable[Message], parts: Parts) 
     if found is None:
         return None
     provider, model = _asks(found.prompt)
-    spoken, made = protocol_of(provider), found.prompt.created
-    failure = Failure(store, session, found.prompt.id, made, RecordedError(), provider, model, spoken)
+    failure = Failure(store, session, found.prompt.id, found.prompt.created, RecordedError(), provider, model)
+    failure = as_asked(failure)
     return Diagnosis(failure, Refused(Kind.ENDLESS_COMPACTION), {"compactions": found.compactions})
 
 
@@ -128,8 +128,8 @@ def _failure(store: str, session: str, message: Message, error: Json) -> Failure
     time = message.created or message.completed
     path = message.data.get("path")
     where = path if isinstance(path, Mapping) else {}
-    spoken = protocol_of(provider, _text(where, "cwd"), _text(where, "root"))
-    return Failure(store, session, message.id, time, read(error), provider, model, spoken)
+    failure = Failure(store, session, message.id, time, read(error), provider, model)
+    return as_asked(failure, _text(where, "cwd"), _text(where, "root"))
 
 
 def _speaks(part: Json | None) -> bool:

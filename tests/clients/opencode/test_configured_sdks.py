@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from recoveryd.clients.opencode.configured_sdks import asks_its_maker, protocol_of
+from recoveryd.clients.opencode.configured_sdks import as_asked, asks_its_maker, protocol_of
+from recoveryd.core import Failure, RecordedError
+from recoveryd.providers.find import provider_of, why_unknown
 
 
 @pytest.fixture
@@ -193,3 +196,63 @@ def test_the_address_in_a_variable_counts(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://localhost:4000")
     assert not asks_its_maker("anthropic")
     assert asks_its_maker("openai")
+
+
+LONG = Failure("st", "ses", "msg", 0, provider="lab", model="claude-sonnet-4-5")  # its error tells no address
+NPM = "@ai-sdk/anthropic"
+
+
+@pytest.mark.parametrize(
+    ("said", "model", "held"),
+    [
+        ({"npm": NPM, "options": {"baseURL": "https://gateway.example.com/v1/"}}, "claude-sonnet-4-5", True),
+        ({"npm": NPM, "api": "http://127.0.0.1:4000/v1"}, "team/sonnet", True),
+        ({"npm": NPM, "options": {"baseURL": "https://gateway.example.com/v1"}}, "MiniMax-M2", False),
+        ({"npm": NPM, "options": {"baseURL": "https://api.deepseek.com/anthropic"}}, "claude-sonnet-4-5", False),
+        ({"npm": NPM, "options": {"baseURL": "{env:MY_PROXY}"}}, "claude-sonnet-4-5", False),
+        ({"npm": NPM, "options": {"baseURL": "https://{env:MY_HOST}/v1"}}, "claude-sonnet-4-5", False),
+        ({"npm": NPM}, "claude-sonnet-4-5", False),
+        ({"npm": "@ai-sdk/openai-compatible", "api": "http://127.0.0.1:4000/v1"}, "claude-sonnet-4-5", False),
+        (
+            {
+                "npm": NPM,
+                "api": "http://127.0.0.1:4000/v1",
+                "models": {"x": {"provider": {"api": "https://api.z.ai/api/anthropic"}}},
+            },
+            "claude-sonnet-4-5",
+            False,
+        ),
+    ],
+)
+def test_where_an_error_tells_no_address_the_configuration_tells_it_of_a_proxy_of_the_messages_api(
+    folder: Path, said: object, model: str, held: bool
+) -> None:
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"lab": said}}))
+    found = provider_of(as_asked(replace(LONG, model=model)))
+    assert (found.name if found else None) == ("anthropic" if held else None)
+
+
+def test_anthropic_itself_led_to_another_maker_has_that_makers_rules(folder: Path) -> None:
+    at_home = replace(LONG, provider="anthropic")
+    assert provider_of(as_asked(at_home)) is not None
+    led = {"anthropic": {"options": {"baseURL": "https://api.z.ai/api/anthropic"}}}
+    (folder / "opencode.json").write_text(json.dumps({"provider": led}))
+    failure = as_asked(at_home)
+    assert provider_of(failure) is None and "api.z.ai" in why_unknown(failure)
+
+
+def test_claude_on_the_clients_own_gateway_is_asked_as_anthropic_is(folder: Path) -> None:
+    zen = replace(LONG, provider="opencode")
+    found = provider_of(as_asked(zen))
+    assert found is not None and found.name == "anthropic"
+    assert provider_of(as_asked(replace(zen, model="kimi-k2"))) is None
+    led = {"opencode": {"options": {"baseURL": "https://example.com/v1"}}}
+    (folder / "opencode.json").write_text(json.dumps({"provider": led}))
+    assert provider_of(as_asked(zen)) is None
+
+
+def test_the_address_in_the_error_goes_before_that_of_the_configuration(folder: Path) -> None:
+    told = {"lab": {"npm": NPM, "options": {"baseURL": "https://gateway.example.com/v1"}}}
+    (folder / "opencode.json").write_text(json.dumps({"provider": told}))
+    error = RecordedError(url="https://api.minimax.io/anthropic/v1/messages")
+    assert as_asked(replace(LONG, error=error)).error.url == error.url

@@ -15,6 +15,7 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core import ConfigError, Failure, Kind, Outcome, RecordedError, StoreError
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.ledger import EndedRecovery
+from recoveryd.providers import rules_for
 from recoveryd.settings import load, load_sound, settings_as_toml
 from recoveryd.tell import metrics
 from tests.support.database import NEW, SCHEMAS, Base
@@ -266,3 +267,24 @@ def test_kilo_asks_its_own_gateway_as_the_address_tells(
     store = OpencodeSqlite(Base(tmp_path / "x.db", NEW).path, client=client, title=client)
     wires = Clients(Config()).of(store).wires(store, failed)
     assert {wire.protocol for wire in wires} == {spoken}
+
+
+@pytest.mark.parametrize(
+    ("client", "provider", "spoken"),
+    [
+        ("kilo", "kilo", {"openrouter.chat", "anthropic.messages"}),
+        ("kilo", "mine", {""}),
+        ("kilo", "openrouter", {"openrouter.chat"}),
+        ("mimocode", "kilo", {""}),
+    ],
+)
+def test_without_an_address_kilos_own_gateway_may_be_asked_in_either_form(
+    tmp_path: Path, client: str, provider: str, spoken: set[str]
+) -> None:
+    """As of a conversation that is too long: then a plan has to be right under both."""
+    store = OpencodeSqlite(Base(tmp_path / "x.db", NEW).path, client=client, title=client)
+    for model, held in (("anthropic/claude-sonnet-4.5", provider), ("openai/gpt-5", "unknown")):
+        failed = Failure("", "", "", 0, RecordedError(), provider, model)
+        wires = Clients(Config()).of(store).wires(store, failed)
+        assert {wire.protocol for wire in wires} == spoken
+        assert rules_for(failed, wires).name == (held if "" not in spoken else "unknown")
