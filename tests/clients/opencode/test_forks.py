@@ -71,6 +71,18 @@ def test_a_tree_behind_a_symlink_is_dead_once_a_database_is_beside_the_link(tmp_
     assert base.path.exists() and "is dead" in str(tree.live())
 
 
+def test_what_else_a_client_with_a_database_keeps_in_a_folder_of_that_name_is_no_tree(tmp_path: Path) -> None:
+    env, data = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, tmp_path / "data" / "opencode"
+    (data / "storage" / "session_diff").mkdir(parents=True)
+    (data / "storage" / "migration").write_text("2")
+    [tree] = [store for store in find_stores(Config(), env) if store.root == data / "storage"]
+    assert tree.exists(), "nothing is beside it: one of 1.1 that has no session yet"
+    Base(data / "opencode.db", NEW)
+    assert not tree.exists()
+    (data / "storage" / "message").mkdir()
+    assert tree.exists(), "left behind"
+
+
 def test_mimo_code_keeps_its_data_where_its_home_says(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "MIMOCODE_HOME": str(tmp_path / "mimo")}
     base = Base(tmp_path / "mimo" / "data" / "mimocode.db", NEW)

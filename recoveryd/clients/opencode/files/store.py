@@ -69,7 +69,11 @@ class OpencodeFiles:
         return (last,) if tree.safe_name(last) and len(folders) < 2 else ()
 
     def exists(self) -> bool:
-        return is_folder(self.root)
+        """Whether a tree is there. Beside its database 1.18 keeps other things (diffs) in a folder of this name."""
+        if not is_folder(self.root):
+            return False
+        of_sessions = any(is_folder(self.root / name) for name in ("session", "message", "part"))
+        return of_sessions or not any(map(os.path.lexists, store_paths.databases(self.home)))
 
     def live(self) -> str | None:
         try:
