@@ -159,6 +159,10 @@ class Store(Protocol):
         """Whether the client keeps its files open: then only the write itself is an event, and no close follows."""
 
     @property
+    def keyed_by_place(self) -> bool:
+        """Whether a record is known by where it stands in a file: with none there now, its client wrote it anew."""
+
+    @property
     def content(self) -> Content:
         """The reader of its records."""
 

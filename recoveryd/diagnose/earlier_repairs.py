@@ -31,7 +31,10 @@ def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: 
     """
     made = ledger.repairs(failure.session, failure.message)
     found = (entry for entry in made if shortened or not kind_info(entry.kind).shortened)
-    return next((entry for entry in found if _made(store, entry) and _stands(store, ledger, entry)), None)
+    return next(
+        (one for one in found if _made(store, one) and (_stands(store, ledger, one) or _moved(store, ledger, one))),
+        None,
+    )
 
 
 def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
@@ -54,6 +57,15 @@ def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
         return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
     except UnknownKeyError:
         return False
+
+
+def _moved(store: Store, ledger: Ledger, entry: Entry) -> bool:
+    """Whether the client wrote a session anew since it was repaired, with the repair in it: what the failure names is
+    not to be looked for there again.
+    """
+    if not store.keyed_by_place or entry.outcome is not Outcome.HEALED:
+        return False
+    return None in store.read_all([*ledger.left(entry.id)])
 
 
 def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:

@@ -42,6 +42,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     """The `Store` of Claude Code's transcripts. `root` is the client's `projects` folder."""
 
     kept_open = False
+    keyed_by_place = False
     client = "claude_code"
     needs = os.R_OK | os.W_OK | os.X_OK  # a line is written in a new file beside the old one
     lacks = "can't be written to: check its owner and mode, and that its disk is not read-only."

@@ -23,7 +23,19 @@ from recoveryd.clients.codex.newest_turn import NewestTurns
 from recoveryd.clients.codex.rollout_lines import first_line_fault, last_line_fault
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
-from recoveryd.core import Change, DiskError, Edit, NotFoundError, Session, StoreError, clean, keep_newest
+from recoveryd.core import (
+    Change,
+    DiskError,
+    Edit,
+    Entry,
+    NotFoundError,
+    RefusedError,
+    Session,
+    StoreError,
+    clean,
+    command_line,
+    keep_newest,
+)
 from recoveryd.disk import is_folder, tree
 
 _HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
@@ -39,6 +51,7 @@ class CodexThreads(GrowingFiles[Found]):
     """The `Store` of Codex's threads. `root` is the client's `sessions` folder."""
 
     kept_open = True
+    keyed_by_place = True
     client = "codex"
     noun = "rollout"
     content: Content = codex_content
@@ -160,6 +173,16 @@ class CodexThreads(GrowingFiles[Found]):
                     with self._writing(name) as (writable, _):
                         torn += in_place.finish(writable, path, halves)
         return torn
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        """Refuse where the client wrote the thread anew since, and its lines stand elsewhere (`migrate-rollouts`)."""
+        found = zip(changes, self.read_all([change.key for change in changes]), strict=True)
+        if not self.has(entry.session) or all(
+            now is not None and len(now) == len(change.before or b"") for change, now in found
+        ):
+            return None
+        why = f"The lines of thread {entry.session} are not where they were: nothing of {entry.id} can be put back."
+        return RefusedError(why, f"What it changed, as it was before: {command_line('ledger', 'export', entry.id)}")
 
     def opened(self, session_id: str) -> float | None:
         """Tell since when a client has the thread open, in seconds since the epoch; None when none has."""

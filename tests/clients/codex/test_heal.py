@@ -22,7 +22,7 @@ from recoveryd.clients.codex import content
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.opencode import content as opencode_content
-from recoveryd.core import Event, FormError, Kind, Outcome, failpoint
+from recoveryd.core import Event, FormError, Kind, Outcome, RefusedError, failpoint
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.doctor import Sources, bundle
@@ -153,6 +153,24 @@ def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_pat
         found = finding_of(place.store, THREAD, Recovery(Context(ledger, Config(), place.state, clients=place.clients)))
     assert found is not None and found.kind is Kind.REASONING_ITEM and found.stuck
     assert found.said == f"not repaired: {event.detail}"
+
+
+def test_a_healed_thread_that_its_client_wrote_anew_is_not_stuck_and_nothing_is_put_back_into_it(place: Place) -> None:
+    """As `codex migrate-rollouts` does with a thread of an older version (0.169.0): each line gets a number."""
+    place.rollout.stuck()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    place.rollout.path.write_bytes(place.rollout.bytes().replace(b'"ordinal":', b'"ordinal":1000'))
+    before = place.rollout.bytes()
+    with place.ledger() as ledger:
+        found = finding_of(place.store, THREAD, Recovery(Context(ledger, Config(), place.state, clients=place.clients)))
+        assert found is not None and found.healed and not found.stuck
+        for force in (False, True):
+            with pytest.raises(RefusedError, match="not where they were") as refused:
+                take_back(place.store, ledger, place.state, event.id, force=force)
+            assert refused.value.hint.endswith(f"recoveryd ledger export {event.id}")
+        assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
+    assert place.heal() is None and place.rollout.bytes() == before
 
 
 ROOT = "01a201b9-0000-7263-872f-20dfb3075cd3"

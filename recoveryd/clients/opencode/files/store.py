@@ -36,6 +36,7 @@ class OpencodeFiles:
     content: Content = opencode_content
     one_form = True
     kept_open = False
+    keyed_by_place = False
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class OpencodeSqlite:
     content: Content = opencode_content
     one_form = False
     kept_open = False  # its folder is watched for writes
+    keyed_by_place = False
 
     def __init__(
         self,
