@@ -14,16 +14,17 @@ from recoveryd.cli.common import (
     recovery_hint,
     sound_of,
     store_named,
+    stores_of,
     tell_client_undone,
     whose_of,
 )
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
-from recoveryd.clients import Whose
+from recoveryd.clients import Config, Whose, is_abandoned
 from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, command_line, kind_info
 from recoveryd.disk import private_files
-from recoveryd.heal import take_back
+from recoveryd.heal import find_store, take_back
 from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
-from recoveryd.settings import may_forbid, paths
+from recoveryd.settings import load_sound, may_forbid, paths
 from recoveryd.tell import cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
@@ -116,6 +117,8 @@ def show(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
+        config = load_sound(Config, arguments.config or paths.config_file())[0]
+        store = find_store(stores_of(config), ledger, entry.store)
     whose = whose_of(arguments)
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
@@ -133,7 +136,14 @@ def show(arguments: argparse.Namespace) -> int:
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
-            out.print(f"\nTo take it back: {command_line('undo', entry.id)}")
+            out.print()
+            if store is not None and is_abandoned(store):
+                originals = command_line("ledger", "export", entry.id)
+                print_wrapped(
+                    out, f"Its client keeps its sessions elsewhere by now. The originals, as files: {originals}"
+                )
+            else:
+                out.print(f"To take it back: {command_line('undo', entry.id)}")
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 

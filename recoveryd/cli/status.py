@@ -132,6 +132,8 @@ def _store(store: StoreStatus, client: str) -> str:
     if store.locked:
         state += f" from here: process {', '.join(map(str, store.locked[:3]))} has its lock and does not say why"
     words = store.generation.words if store.generation else NOT_READABLE
+    if store.generation is not None and store.generation.use == "left":
+        return f"{store.id}{client}: {words}"  # nothing of it is repaired, whoever watches
     said = store.generation is not None and store.generation.says_why
     problem = f". {store.problem}" if store.problem and not said else ""
     return f"{store.id}{client}: {words}; {state}{problem}"

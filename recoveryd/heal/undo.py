@@ -7,7 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recoveryd.clients import Clients, Config, Stamp, Store, is_store_of, stored_images, untouched, wait_until_quiet
+from recoveryd.clients import (
+    Clients,
+    Config,
+    Stamp,
+    Store,
+    is_abandoned,
+    is_store_of,
+    stored_images,
+    untouched,
+    wait_until_quiet,
+)
 from recoveryd.core import (
     CUT_OFF,
     ActiveError,
@@ -199,6 +209,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise NotFoundError(
             f"The originals of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
         )
+    if is_abandoned(store):
+        says = f"{entry.id} can't be undone: its client keeps its sessions elsewhere by now."
+        raise RefusedError(says, f"Its originals, as files: {command_line('ledger', 'export', entry.id)}")
     if newer := ledger.later(entry):
         raise _below(ledger, entry, newer)
     if not dry_run:

@@ -30,6 +30,7 @@ from recoveryd.heal import lifecycle
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
+from tests.support.database import Base
 from tests.support.judge import refusal
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
 
@@ -254,6 +255,22 @@ def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:
     assert data["id"] == name
     assert [change.keys() for change in data["changes"]] == [{"record", "diff"}]
     assert run("show", "rzzzz")[0] == 3
+
+
+def test_of_a_tree_that_its_client_left_the_originals_are_had_as_files(tree: Tree, run: Run, tmp_path: Path) -> None:
+    tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    Base(tree.root.parent / "opencode.db")
+    export = f"recoveryd ledger export {name}"
+    out = run("show", name)[1]
+    assert export in out and "recoveryd undo" not in out
+    for more in ((), ("--force",), ("--dry-run",)):
+        code, _, err = run("undo", name, *more)
+        assert (code, export in err) == (4, True), err
+    assert run("ledger", "export", name, "--out", str(tmp_path / "kept"))[0] == 0
+    status = " ".join(run("status")[1].split())
+    assert "left behind when it moved to a database" in status and "is dead" not in status
 
 
 def test_undo_puts_it_back_and_says_so(tree: Tree, run: Run) -> None:
