@@ -238,10 +238,11 @@ class Client(Protocol):
         epoch.
         """
 
-    def unread(self, store: Store, session: str, since: float) -> str:
+    def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
         """Tell what its user has to do so that the client reads what was stored after `since`, as a clause.
 
-        "" where the client has read it since, or reads it for each prompt. `since`: seconds since the epoch.
+        "" where the client has read it since, or reads it for each prompt; given a `failure`: for that of its request.
+        `since`: seconds since the epoch.
         """
 
     def sends_besides(self, store: Store, session: str) -> str:

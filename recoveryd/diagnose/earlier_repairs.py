@@ -81,12 +81,12 @@ def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:
 def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:
     """Return the repair before a failure, and what its user has to do, where the client has not read it since.
 
-    Such a failure tells nothing of what is stored: the client sent what it had in memory.
+    Such a failure tells nothing of what is stored: the client sent what it had in memory, or had read before.
     """
     newest = _repair_before(context.ledger, store, failure)
     if newest is None:
         return None
-    late = context.clients.of(store).unread(store, failure.session, newest.time)
+    late = context.clients.of(store).unread(store, failure.session, newest.time, failure)
     return (newest, late) if late else None
 
 
@@ -114,9 +114,15 @@ def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | No
     """Return the newest repair of a session, if the failure is another one, and came after it."""
     made = (entry for entry in ledger.history(_RECENT, failure.session) if is_store_of(store, entry.store))
     newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
-    if newest is None or newest.message == failure.message or failure.time < newest.time * 1000:
+    if newest is None or newest.message == failure.message:
         return None
-    return newest
+    return newest if _came(store, failure) >= newest.time * 1000 else None
+
+
+def _came(store: Store, failure: Failure) -> int:
+    """Return when a failure came, in milliseconds: its message may be stored, and its time taken, long before."""
+    failed = store.load(failure.session).message(failure.message)
+    return max(failure.time, failed.completed if failed is not None else 0)
 
 
 def vain_repairs(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:

@@ -9,12 +9,13 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.core.model import Kind, Outcome
-from recoveryd.diagnose import Context, diagnose, undone_repair
+from recoveryd.diagnose import Context, assess, diagnose, undone_repair
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.undo import undo
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.cases import case
-from tests.support.trees import EMPTY, Bench, Tree, blank_answer
+from tests.support.parts import api_error, tool
+from tests.support.trees import EMPTY, MISSING, Bench, Tree, blank_answer
 
 GEMINI = {"providerID": "google", "modelID": "gemini-2.5-pro"}
 ANSWERED = pytest.mark.parametrize("model", [GEMINI, {}], ids=["another provider", "the same"])
@@ -102,3 +103,40 @@ class TestBehindARepairThatStands:
         context = Context(bench.ledger, Config(), bench.state, clock=lambda: later)
         verdict, found = Triage(context, print).judge(tree.store, session), diagnose(context, tree.store, session)
         return verdict.next, found.kind if found is not None else None
+
+
+class TestAPromptThatWasOnItsWay:
+    """Stored before a repair was written, and its answer behind it: the client had read the session by then."""
+
+    @pytest.mark.parametrize(("ago", "took"), [(300, 0), (3_000, 4_000)])
+    def test_its_refusal_tells_nothing_of_what_is_stored(self, tree: Tree, bench: Bench, ago: int, took: int) -> None:
+        """Also where its answer was begun before, and stored behind it."""
+        session = tree.stuck()
+        event = bench.attempt(tree, session)
+        at = int(bench.ledger.get(event.id).time * 1000)
+        assert self._judged(tree, bench, session, at - ago, took=took) == (Next.NOTHING, event.id)
+        assert self._judged(tree, bench, session, at + 5_000) == (Next.RECOVER, None), "it has read the repair"
+
+    def test_a_further_step_has_read_all(self, tree: Tree, bench: Bench) -> None:
+        session = tree.stuck()
+        event = bench.attempt(tree, session)
+        at = int(bench.ledger.get(event.id).time * 1000)
+        assert self._judged(tree, bench, session, at - 300, steps=1) == (Next.RECOVER, None)
+
+    def _judged(
+        self, tree: Tree, bench: Bench, session: str, asked: int, *, steps: int = 0, took: int = 0
+    ) -> tuple[Next, str | None]:
+        """What the daemon does about a prompt of that time that is refused, and the repair that a person is told of."""
+        made = tree.made(session)
+        made._ms = asked
+        made.user("continue")
+        for _ in range(steps):
+            made.assistant(tool(call_id="toolu_02"))
+        failed = made.assistant(error=api_error(MISSING, 400))
+        failed["time"]["completed"] = failed["time"]["created"] + took
+        tree.keep(made)
+        later = tree.failure(session).time / 1000 + 60
+        context = Context(bench.ledger, Config(), bench.state, clock=lambda: later)
+        found = assess(context, tree.store, session)
+        repaired = found.repaired if found is not None else None
+        return Triage(context, print).judge(tree.store, session).next, repaired.id if repaired is not None else None

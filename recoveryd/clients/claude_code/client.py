@@ -104,10 +104,11 @@ class ClaudeCode(WithoutServer):
         opened = store.opened(session.id)
         return opened is not None and since < opened <= failure.time / 1000
 
-    def unread(self, store: Store, session: str, since: float) -> str:
+    def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
         """Tell to start the client anew: a process keeps the history in memory. That it loaded it again (`/clear`, then
         `/resume`), nothing tells.
         """
+        del failure
         assert isinstance(store, ClaudeCodeTranscripts)
         opened = store.opened(session)
         if opened is None or opened > since:

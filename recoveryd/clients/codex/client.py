@@ -109,7 +109,8 @@ class Codex(WithoutServer):
         turn = session.message(failure.message)
         return turn is not None and bool(turn.data.get("exec")) and turn.created > (since + _LOADING_S) * 1000
 
-    def unread(self, store: Store, session: str, since: float) -> str:
+    def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
+        del failure
         assert isinstance(store, CodexThreads)
         opened = store.opened(session)
         if opened is None or opened > since:

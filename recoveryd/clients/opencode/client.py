@@ -210,14 +210,15 @@ class Opencode:
         return self._running_turns.at_work(store, session, self.server)
 
     def has_read(self, store: Store, session: Session, failure: Failure, since: float) -> bool:
-        """Say yes: it reads all that is stored for each prompt."""
-        del store, session, failure, since
-        return True
+        """Say yes, but of a prompt that was on its way: it reads all that is stored for each step."""
+        del store
+        return not prompting.on_its_way(session, failure, int(since * 1000))
 
-    def unread(self, store: Store, session: str, since: float) -> str:
-        """Say nothing: it reads all that is stored for each prompt."""
-        del store, session, since
-        return ""
+    def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
+        """Tell to prompt it again where the request of `failure` was on its way."""
+        if failure is None or self.has_read(store, store.load(session), failure, since):
+            return ""
+        return "the prompt that was refused since was on its way by then: prompt it again"
 
     def sends_besides(self, store: Store, session: str) -> str:
         """Tell of the copy of a part that another program left beside it, say: 1.1 sends it, too, or nothing at all

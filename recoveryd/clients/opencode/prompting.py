@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from recoveryd.clients.client import Prompt
-from recoveryd.core import Message, Session
+from recoveryd.core import Failure, Message, Session
 
 _MARK = {"resume": True}
 
@@ -28,6 +28,19 @@ def resumed_by(message: Message) -> str | None:
         if isinstance(mark, Mapping) and mark.get("resume") is True:
             return str(mark.get("recovery"))
     return None
+
+
+def on_its_way(session: Session, failure: Failure, ms: int) -> bool:
+    """Whether what was refused since may have been read before `ms`: its prompt was stored by then, and no answer to it
+    (seen on 1.18.34). For each further step all is read anew. Of a compaction that failed it is not said: it hides
+    what stands before it, and that is not to wait.
+    """
+    failed = session.message(failure.message)
+    asked = session.message(str(failed.data.get("parentID"))) if failed is not None else None
+    if failed is None or asked is None or failed.data.get("summary") is True:
+        return False
+    steps = [message.id for message in session.messages if message.data.get("parentID") == asked.id]
+    return asked.created <= ms and steps == [failed.id]
 
 
 def by_shell(message: Message, kinds: Iterable[str]) -> bool:
