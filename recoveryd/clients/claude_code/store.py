@@ -205,7 +205,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     def _list(self) -> dict[str, Found]:
         """List all sessions. One that is in two folders (its project moved) is where it was written to last."""
         found: dict[str, Found] = {}
-        for names in self._names((), 3):
+        for names in self._names((), transcript_paths.DEEPEST - 1):
             session = transcript_paths.session_of(names)
             if session is None:
                 continue

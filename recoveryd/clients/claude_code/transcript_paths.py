@@ -12,6 +12,8 @@ from recoveryd.disk import is_folder, real_path
 PROJECTS = "projects"
 SUBAGENTS = "subagents"
 SUFFIX = ".jsonl"
+DEEPEST = 6  # names of a transcript: `<project>/<session>/subagents/workflows/<run>/agent-….jsonl` (2.1.330)
+_AGENT = "agent-"  # beside those lies the workflow's own journal
 _NAME = re.compile(r"[A-Za-z0-9_-]+\.jsonl")
 _FOLDER = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -39,15 +41,19 @@ def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
 
 
 def session_of(names: Sequence[str]) -> str | None:
-    """Return the session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own."""
+    """Return the session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own, which lies in
+    folders of its workflow where it has one.
+    """
     if not names or not _NAME.fullmatch(names[-1]) or not all(map(_FOLDER.fullmatch, names[:-1])):
         return None
     name = names[-1].removesuffix(SUFFIX)
     if len(names) == 2:
         return name
-    return name if len(names) == 4 and names[2] == SUBAGENTS else None
+    if not 4 <= len(names) <= DEEPEST or names[2] != SUBAGENTS:
+        return None
+    return name if len(names) == 4 or name.startswith(_AGENT) else None
 
 
 def parent_of(found: Found) -> str | None:
     """Return the session whose subagent wrote this transcript."""
-    return found[1] if len(found) == 4 else None
+    return found[1] if len(found) >= 4 else None

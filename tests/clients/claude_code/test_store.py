@@ -415,6 +415,15 @@ def test_subagents_have_transcripts_of_their_own(store: ClaudeCodeTranscripts) -
     assert [m.role for m in store.load("agent-a1").messages] == ["user", "assistant"]
     assert list(store.touched((path.parent.name, made.session, "subagents", "agent-a1.jsonl"))) == ["agent-a1"]
     assert list(store.touched((path.parent.name, path.name))) == [made.session]
+    run = folder / "workflows" / "wf_1a2b-3c"
+    run.mkdir(parents=True)
+    (run / "agent-b2.jsonl").write_bytes(side.raw())
+    (run / "journal.jsonl").write_bytes(b'{"type":"started"}\n')
+    assert set(store.session_ids()) == {made.session, "agent-a1", "agent-b2"}
+    assert (store.about("agent-b2").parent, store.look("agent-b2").failure is not None) == (made.session, True)
+    names = (path.parent.name, made.session, "subagents", "workflows", run.name)
+    assert list(store.touched((*names, "agent-b2.jsonl"))) == ["agent-b2"]
+    assert list(store.touched((*names, "journal.jsonl"))) == []
     for other in (("a.jsonl",), ("p", ".x.jsonl"), ("p", "s", "tool-results", "x.txt"), ("p", "s", "other", "x.jsonl")):
         assert list(store.touched(other)) == []
 
