@@ -21,7 +21,8 @@ class Shortening:
     `unanswered`: a client that listens was too busy to tell its settings. `without_base`: what was refused had neither
     system nor tools. `cleared_since`: outputs were cleared since the refusal. `by_itself`: the edits that the client is
     about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `sent`: the tokens of the next
-    request, where a repair told them. `wholes`: the texts that edits cut, by the file that is to hold them.
+    request, where a repair told them; `left`: those of the newest request behind a compaction since the prompt that
+    failed, where an answer tells them. `wholes`: the texts that edits cut, by the file that is to hold them.
     """
 
     editor: Callable[[Session], Shortener]
@@ -38,6 +39,7 @@ class Shortening:
     by_itself: Edits = ()
     drops_bound: bool = False
     sent: int = 0
+    left: int = 0
 
     def after_repair(self, sent: int) -> Shortening:
         """Return what is known of a session that a repair left `sent` tokens of, and where nothing was answered since:

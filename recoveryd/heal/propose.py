@@ -30,7 +30,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
-from recoveryd.heal.propose_shorter import left_over_words, not_told_yet, propose_shorter
+from recoveryd.heal.propose_shorter import not_told_yet, propose_shorter, why_left_over
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
 from recoveryd.tell import deeds_sentence, next_step, no_longer_seen, places
 
@@ -117,8 +117,7 @@ class Proposer:
             return Refusal(f"{case.kind} is not among the kinds that your configuration names")
         if KINDS[case.kind].stopped:
             known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
-            told = left_over_words(known) if known is not None else ""
-            return Refusal(f"{told}: {KINDS[case.kind].unrepaired}" if told else KINDS[case.kind].unrepaired)
+            return Refusal(why_left_over(known, KINDS[case.kind].unrepaired))
         if besides := self._clients.of(case.store).sends_besides(case.store, session.id):
             return Refusal(besides)
         return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)

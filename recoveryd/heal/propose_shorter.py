@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recoveryd.clients import Shortening
 from recoveryd.core import Claims, Failure, RecordedError, Refusal, Session, Size, Wire, in_words
 from recoveryd.diagnose import Case, of_length
-from recoveryd.providers import Provider, binds_thinking, size_of
+from recoveryd.providers import Provider, binds_thinking, other_cause, size_of
 
 if TYPE_CHECKING:
     from recoveryd.repair import ShorterPlan
@@ -147,10 +147,14 @@ def _size(failure: Failure, known: Shortening) -> Size:
     return replace(size, asked=known.sent or size.asked)
 
 
-def left_over_words(known: Shortening) -> str:
-    """Tell, where nothing shorter can be proposed, how long what a compaction left was, and what the model takes:
-    "8,197 of 8,000 tokens"; "" if not known.
+def why_left_over(known: Shortening | None, why: str) -> str:
+    """Say why a client compacts again and again: for a limit of another kind, as its log tells, or else `why`, with how
+    long what a compaction left was and what the model takes, where that is known: "8,197 of 8,000 tokens: ...".
     """
+    if known is None:
+        return why
+    if known.logged is not None and _logged(known) is None and (about := other_cause(known.logged)):
+        return f"its client takes for a length what the provider said of something else. {about.removesuffix('.')}"
     logged = _logged_size(known)
-    limit, asked = logged.limit or known.context, logged.asked or next((u.given for u in reversed(known.usages)), 0)
-    return f"{asked:,} of {limit:,} tokens" if limit and asked else ""
+    limit, asked = logged.limit or known.context, logged.asked or known.left
+    return f"{asked:,} of {limit:,} tokens: {why}" if limit and asked else why

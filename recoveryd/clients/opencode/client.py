@@ -122,6 +122,7 @@ class Opencode:
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
             usages=tuple(token_usage.usages(session, failure)),
+            left=token_usage.left_over(session, failure),
             wholes=lambda found, edits: {
                 Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
             },

@@ -22,6 +22,19 @@ def usages(session: Session, failure: Failure) -> Iterator[Usage]:
             yield Usage(message.id, given, answered, asked == (failure.provider, failure.model))
 
 
+def left_over(session: Session, failure: Failure) -> int:
+    """Tell how many tokens the newest request took behind a compaction since the prompt that failed; 0 where none tells
+    them.
+    """
+    since = iter(session.messages)
+    if not any(message.id == failure.message for message in since):
+        return 0
+    if not any(message.role == "assistant" and truthy(message.data.get("summary")) for message in since):
+        return 0
+    behind = {message.id for message in since}
+    return next((one.given for one in reversed([*usages(session, failure)]) if one.message_id in behind), 0)
+
+
 def spent(message: Message) -> tuple[int, int]:
     """Return the tokens that OpenCode stored as the usage of a request and of its answer; zeros where the message does
     not say.
