@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.clients import SessionStatus
-from recoveryd.core import Diagnosis, Failure, FormError, Kind, RecordedError, error_evidence, excerpt
+from recoveryd.core import (
+    KINDS,
+    Diagnosis,
+    Failure,
+    FormError,
+    Kind,
+    RecordedError,
+    Refused,
+    error_evidence,
+    excerpt,
+)
 from recoveryd.providers import classify, provider_of, size_of, turned_away
 
 
@@ -55,9 +65,9 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
     said = ((one, classify(one.error)) for one in failures)
     told = ((one, refused) for one, refused in said if refused is not None or not turned_away(one.error))
     failure, refused = next(told, (look.failure, None))
-    if refused is None or (failure is not look.failure and _asks_another(look, failure)):
+    if refused is None or (failure is not look.failure and _asks_another(look, failure, refused)):
         failure, refused = look.failure, None
-    if _asks_another(look, failure):
+    if _asks_another(look, failure, refused):
         return replace(look, failure=None), None
     if refused is None:
         return replace(look, failure=failure), None
@@ -74,11 +84,15 @@ def of_length(error: RecordedError) -> bool:
     return known or ((size.limit > 0 or size.by_bytes) and not turned_away(error))
 
 
-def _asks_another(look: SessionStatus, failure: Failure) -> bool:
-    """Whether the newest prompt asks another provider than failed, or one model of it that has other rules."""
+def _asks_another(look: SessionStatus, failure: Failure, refused: Refused | None) -> bool:
+    """Whether the newest prompt asks another provider than failed, or one model of it that has other rules; where the
+    conversation was too long for a model, any other.
+    """
     provider, model = look.asked
     if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
         return False
+    if refused is not None and KINDS[refused.kind].shortened:
+        return True
     rules = provider_of(failure)
     return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
 

@@ -12,6 +12,7 @@ from recoveryd.clients import Config
 from recoveryd.core.diagnosis import ELSEWHERE, UNANSWERED
 from recoveryd.core.model import Kind
 from recoveryd.diagnose import Context, diagnose
+from recoveryd.diagnose.decision_tree import standing_failure
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.ledger.ledger import Ledger
 from tests.support.build import MODEL, SessionBuilder, api_error, reasoning, text, tool
@@ -156,3 +157,24 @@ def test_a_refusal_does_not_count_once_the_provider_took_the_history(scene: Scen
         scene.made.assistant(tool() if took == "a step" else text("fine"))
         newest = scene.made.assistant(error=LIMIT, bare=True)
     assert scene.found()[1:] == [None, None, ELSEWHERE, newest["id"]]
+
+
+ASKED: dict[str, Any] = {**MODEL}
+TOO_LONG = api_error("prompt is too long: 212403 tokens > 200000 maximum")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(("model", "stands"), [(ASKED, True), ({**ASKED, "modelID": "claude-sonnet-5"}, False)])
+def test_what_was_too_long_for_one_model_says_nothing_of_another(
+    tmp_path: Path, model: dict[str, Any], waits: bool, stands: bool
+) -> None:
+    """Whose prompt is waiting, or was turned away before its history was read."""
+    scene = Scene(tmp_path)
+    scene.made.user("go on", model=dict(MODEL))
+    refused = scene.made.assistant(error=TOO_LONG, **ASKED)
+    scene.made.user("and on", model=dict(model))
+    if not waits:
+        scene.made.assistant(error=LIMIT, **model)
+    session = scene.tree._write(scene.made)
+    _, found = standing_failure(scene.tree.store.look(session))
+    assert (found.failure.message if found else None) == (refused["id"] if stands else None)
