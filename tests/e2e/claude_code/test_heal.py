@@ -93,6 +93,7 @@ def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
         process.stdin.flush()
         while '"type":"result"' not in (line := process.stdout.readline()) and line:
             pass
+    told = daemon.run("scan").stdout  # while it is open
     process.stdin.close()
     process.stdout.read()
     process.stdout.close()
@@ -102,7 +103,7 @@ def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
     assert [prompt for prompt in prompts if prompt in said] == said
     assert sum(bool(line.get("isApiErrorMessage")) for line in stored) == len(said)
     healed = [entry for entry in daemon.history(transcript.session) if entry["outcome"] == "healed"]
-    assert len(healed) == 1 and "claude --resume" in healed[0]["detail"]
+    assert len(healed) == 1 and f"quit it, then `claude --resume {transcript.session}`" in " ".join(told.split())
     assert there.prompt(transcript.session).answered
 
 
