@@ -88,7 +88,7 @@ def propose_shorter(
         without_base=known.without_base and not _logged_size(known).asked,
         by_hand=by_hand,
         refused=told and stuck.refused.by_error and not by_hand,
-        of_no_length=not told and known.logged is not None,
+        of_no_length=not told and (known.says_client or known.logged is not None),
         binds=_binds(stuck.failure, known),
         by_settings=_size(stuck.failure, replace(known, context=0)).limit == 0,
         by_itself=known.by_itself,

@@ -80,8 +80,8 @@ class ShortenInput:
     which may be wrong; `share`: of the limit, what is aimed at; `without_base`: what was refused had neither system nor
     tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
     provider ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`:
-    outputs were cleared since the refusal; `refused`: it was refused for its length; `of_no_length`: by the
-    provider's words for something else; `tried`: it was made shorter in vain.
+    outputs were cleared since the refusal; `refused`: it was refused for its length; `of_no_length`: for
+    something else, by the provider's words, or as far as is known; `tried`: it was made shorter in vain.
     """
 
     session: Session

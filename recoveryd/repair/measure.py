@@ -150,13 +150,16 @@ def measure(
 
 def at_most(request: Request, usages: Sequence[Usage]) -> float:
     """Return how many tokens a request can have, given what the newest answer of the same model in it took; infinity
-    where none tells.
+    where none tells, or files came since: nobody knows what their pages take.
     """
     line = _lined(request, _Scales())
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     if not known:
         return inf
     last = max(known, key=lambda usage: line.before[usage.message_id])
+    newest = set(line.messages[line.messages.index(last.message_id) :])
+    if any(holds_media(block.body) for block in request.blocks() if block.message_id in newest):
+        return inf
     return last.given + _MOST * (line.whole - line.before[last.message_id])
 
 
@@ -272,6 +275,13 @@ def characters(value: Any) -> int:
     if isinstance(value, (list, tuple)):
         return sum(map(characters, value))
     return 6
+
+
+def holds_media(value: Any) -> bool:
+    """Whether a part of a block is an image or a document, or holds one."""
+    if isinstance(value, dict):
+        return value.get("type") in ("image", "document") or any(map(holds_media, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(holds_media, value))
 
 
 def in_bytes() -> Measure:

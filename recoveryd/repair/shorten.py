@@ -33,6 +33,7 @@ from recoveryd.repair.unsent import name_unsent, unsent
 
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
+_FAR_BELOW = 0.5  # of the limit by settings: what is refused at so few tokens disproves it
 _ESTIMATED = 0.6  # of what was refused, where no limit is known
 _OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
 _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
@@ -73,8 +74,9 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
         return Refusal("conversations in this form can't be made shorter yet: start a new one")
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
     whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
-    if case.by_settings and case.refused and not case.size.asked and at_most(whole, case.usages) < case.size.limit:
-        case = replace(case, size=replace(case.size, limit=0))  # what was refused is shorter: the model takes less
+    unknown = case.by_settings and case.refused and not case.size.asked
+    if unknown and at_most(whole, case.usages) < _FAR_BELOW * case.size.limit:  # and it was refused: it takes less
+        case = replace(case, size=replace(case.size, limit=0))
     by_bytes = case.size.by_bytes
     size = in_bytes() if by_bytes else _measured(case, whole, request)
     before, limit = size.total(request), _limit(case)
@@ -163,7 +165,7 @@ def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
 def _target(case: ShortenInput, before: float, whole: float) -> float:
     """Return the tokens that are aimed at. `whole`: those with what a failed compaction hid."""
     size = case.size
-    if case.of_no_length and not case.by_hand:
+    if case.of_no_length and not case.by_hand and whole <= (size.limit or whole):
         return whole
     if not size.limit and not case.refused and not case.by_hand:
         return max(before, _SHORT, case.share * _longest_answered(case))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Clients, Config
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core import Failure, Marks
 from recoveryd.core.model import Outcome
 from recoveryd.heal.propose_shorter import why_left_over
@@ -83,7 +84,20 @@ def test_its_log_is_waited_for(tmp_path: Path, tree: Tree) -> None:
 
 def test_not_of_a_refusal_that_is_old(tmp_path: Path, tree: Tree) -> None:
     done = Bench(tmp_path).attempt(tree, _refused_summary(tree, ago_s=3_600))
-    assert (done.outcome, done.actions[0]) == (Outcome.HEALED, "give_back"), done.detail
+    assert (done.outcome, done.actions) == (Outcome.HEALED, ("give_back",)), done.detail
+
+
+def test_where_its_words_are_not_known_it_is_made_shorter_only_if_it_is_seen_to_be_too_long(
+    tmp_path: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = {"id": MODEL["providerID"], "models": {MODEL["modelID"]: {"limit": {"context": 55_000}}}}
+    monkeypatch.setattr(OpencodeServer, "settings", lambda *_: {"providers": [taken]})
+    session = _refused_summary(tree)
+    _log(tree, session, "400 (no body)")
+    done = Bench(tmp_path).attempt(tree, session)
+    assert done.outcome is Outcome.HEALED
+    assert "clear_output" in done.actions, done.detail
+    assert done.sent < 55_000
 
 
 def _goes_round(tree: Tree, *after: int) -> str:

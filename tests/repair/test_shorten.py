@@ -124,6 +124,22 @@ def test_a_limit_of_the_settings_holds_where_nobody_knows_how_long_the_newest_pa
     assert (made.limit, made.before > LIMIT) == (LIMIT, True)
 
 
+@pytest.mark.parametrize("held", [False, True], ids=["answers near it", "a PDF in the prompt"])
+def test_a_limit_of_the_settings_is_not_disproved_by_what_may_reach_it(held: bool) -> None:
+    """Answers of more than half of it, and a document of which nobody knows what its pages take."""
+
+    def turns(s: SessionBuilder, rng: random.Random) -> None:
+        s.user(FIRST)
+        for turn in range(9 if held else 20):
+            s.assistant(bash(rng, 26_000))
+            s.assistant("done")
+            s.user(f"on, {turn}")
+        s.user(*([file("data:application/pdf;base64,JVBERi0=", "application/pdf")] if held else []), "what now?")
+
+    made = _shorter(_long(_session(turns), size=Size(limit=LIMIT), by_settings=True))
+    assert (made.limit, made.before > LIMIT) == (LIMIT, True)
+
+
 def _talked_on(session: Session, since: int) -> Session:
     """The session with as many words behind it as it had at first."""
     more = SessionBuilder(since, seed=8)
