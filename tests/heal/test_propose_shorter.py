@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from dataclasses import replace
@@ -71,6 +72,16 @@ def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
     done = Bench(tmp_path).attempt(tree, session)
     assert done.outcome is Outcome.HEALED, done.detail
     assert "clear_output" in done.actions
+
+
+def test_a_log_beside_that_is_newer_hides_nothing(tmp_path: Path, tree: Tree) -> None:
+    """Kilo writes two."""
+    session = _refused_summary(tree)
+    _log(tree, session, LENGTH)
+    other = tree.store.home / "log" / "beside.log"
+    other.write_text("the turn ended\n")
+    os.utime(other, (time.time() + 5, time.time() + 5))
+    assert "clear_output" in Bench(tmp_path).attempt(tree, session).actions
 
 
 def test_its_log_is_waited_for(tmp_path: Path, tree: Tree) -> None:

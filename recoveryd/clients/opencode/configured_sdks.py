@@ -83,7 +83,7 @@ def _messages_address(failure: Failure, directory: str, root: str) -> str:
     said = [one for each in _merged(directory, root) if each and (one := each.get(failure.provider)) is not None]
     packages = {package for one in said for package in one.packages}
     addresses = {address.rstrip("/") for one in said for address in one.addresses}
-    if not said:
+    if not (packages or addresses):
         gateway, models, address = _ZEN
         return address if failure.provider == gateway and failure.model.startswith(models) else ""
     spoken = packages == {_MESSAGES} or (not packages and failure.provider == "anthropic")

@@ -16,6 +16,7 @@ from recoveryd.clients.store import Store
 from recoveryd.core import Failure, RecordedError
 
 LOGGED_BY_MS = 30_000  # 1.18 writes its log some seconds late
+_LOGS = 3
 _TAIL = 2_000_000  # bytes of the end of a log
 _SAME_TURN_MS = 120_000
 _TIME = re.compile(r"timestamp=(\S{10,40})")
@@ -36,11 +37,10 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
     """
     folder = store.home / "log"
     try:
-        newest = max(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, default=None)
+        logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[-_LOGS:]  # Kilo writes two at once
     except OSError:
         return None
-    text = _read(newest, _TAIL) if newest is not None else ""
-    for line in reversed(text.splitlines()):
+    for line in (line for log in reversed(logs) for line in reversed(_read(log, _TAIL).splitlines())):
         of_another = any(said in line for said in ("agent=compaction", "agent=title", failure.message))
         if failure.session in line and not of_another and "error" in line and _OF_A_REQUEST.search(line):
             return error_record.read(line[:_LINE]) if _when(line) >= failure.time - _SAME_TURN_MS else None

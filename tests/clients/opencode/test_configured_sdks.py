@@ -246,6 +246,8 @@ def test_claude_on_the_clients_own_gateway_is_asked_as_anthropic_is(folder: Path
     found = provider_of(as_asked(zen))
     assert found is not None and found.name == "anthropic"
     assert provider_of(as_asked(replace(zen, model="kimi-k2"))) is None
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"opencode": {"options": {"apiKey": "k"}}}}))
+    assert provider_of(as_asked(zen)) is found, "nothing is said of where it is"
     led = {"opencode": {"options": {"baseURL": "https://example.com/v1"}}}
     (folder / "opencode.json").write_text(json.dumps({"provider": led}))
     assert provider_of(as_asked(zen)) is None
