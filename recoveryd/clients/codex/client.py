@@ -124,9 +124,10 @@ class Codex(WithoutServer):
 
 
 def _resume(store: Store, session: str) -> str:
-    """Make the command that opens a thread; of an agent's it is that of the thread which began it."""
+    """Make the command that opens a thread: where its own id does not, by the thread which began it."""
+    assert isinstance(store, CodexThreads)
     try:
-        began = [of for of, _ in lineage(store, session)][-1]
+        began = next((of for of, _ in lineage(store, session) if store.opens(of)), session)
     except RecoverydError:  # what can't be read now must not keep its user from being told
         began = session
     return f"codex resume {began}"

@@ -26,10 +26,11 @@ def types(head: bytes) -> tuple[str, str] | None:
     return (found[1].decode(), found[2].decode()) if found else None
 
 
-def number(head: bytes) -> int | None:
-    """Read the number of a rollout's line from its first bytes; None where those have none."""
-    found = _NUMBER.match(head)
-    return int(found[1]) if found else None
+def number(raw: bytes) -> int | None:
+    """Read the number of a rollout's line: of its first bytes, where Codex writes it; None where it has none."""
+    found = _NUMBER.match(raw)
+    told = int(found[1]) if found else (parse(raw) or {}).get("ordinal") if b'"ordinal"' in raw else None
+    return told if isinstance(told, int) else None
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from recoveryd.core import (
     DiskError,
     Edit,
     Entry,
+    Json,
     NotFoundError,
     RefusedError,
     Session,
@@ -86,7 +87,8 @@ class CodexThreads(GrowingFiles[Found]):
                 try:
                     turns = newest_turn.read_on(fd, self.id, session_id, self._turns.get(session_id))
                     if turns.failures and not turns.asked[0]:
-                        turns = turns.of(self._provider(fd, path))
+                        provider = _meta(fd, path).get("model_provider")
+                        turns = turns.of(clean(provider, 80) if isinstance(provider, str) else "")
                 except OSError as error:
                     raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
@@ -109,6 +111,16 @@ class CodexThreads(GrowingFiles[Found]):
         if found.title:
             keep_newest(self._abouts, session_id, found)
         return found
+
+    def opens(self, session_id: str) -> bool:
+        """Whether the client opens the thread by its own id, and not by that of the one whose agent it is alone."""
+        try:
+            with self._open(session_id) as (fd, path):
+                return thread.opens(_meta(fd, path))
+        except NotFoundError:
+            return True
+        except OSError as error:
+            raise tree.error_of(error, f"read the rollout of {session_id}") from error
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the client can't open the thread: by its first line, and its last."""
@@ -269,11 +281,11 @@ class CodexThreads(GrowingFiles[Found]):
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
 
-    def _provider(self, fd: int, path: str) -> str:
-        """Return the provider that the first line names; "" where it names none."""
-        line = rollout_lines.parse(json_lines.line_at(fd, 0, path) or b"")
-        provider = rollout_lines.payload(line or {}).get("model_provider")
-        return clean(provider, 80) if isinstance(provider, str) else ""
+
+def _meta(fd: int, path: str) -> Json:
+    """Return what the first line tells; nothing where it can't be read."""
+    line = rollout_lines.tidied(json_lines.line_at(fd, 0, path) or b"")
+    return rollout_lines.payload(rollout_lines.parse(line) or {})
 
 
 def _by_thread(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:

@@ -78,7 +78,8 @@ class _Reader:
 
     def read(self, line: Line) -> None:
         self._last = line
-        self._number = rollout_lines.number(line.raw[: json_lines.HEAD]) or self._number
+        number = rollout_lines.number(line.raw)
+        self._number = self._number if number is None else number
         if not line.offset:
             self._begin(line)
             return
@@ -230,10 +231,13 @@ def _parent(meta: Json) -> str | None:
     return parent if meta.get("thread_source") == "subagent" and is_thread(parent) else None
 
 
+def opens(meta: Json) -> bool:
+    """Whether Codex opens a thread by its own id: one that a person began, or an agent of its first kind (0.169.0)."""
+    return _parent(meta) is None or meta.get("multi_agent_version") != "v2"
+
+
 def _instead(meta: Json) -> str:
-    """Tell what to do in the place of a thread that can't be repaired. No person can go on with an agent, nor begin one
-    (0.169.0).
-    """
+    """Tell what to do in the place of a thread that can't be repaired. No person can begin an agent (0.169.0)."""
     if _parent(meta) is None:
         return _INSTEAD
     began = _text(meta, "session_id")  # of a person's, also for an agent's agent

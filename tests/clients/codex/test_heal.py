@@ -176,25 +176,27 @@ def test_a_healed_thread_that_its_client_wrote_anew_is_not_stuck_and_nothing_is_
 ROOT = "01a201b9-0000-7263-872f-20dfb3075cd3"
 
 
-def agent(folder: Path) -> Place:
+def agent(folder: Path, version: str = "v2") -> Place:
     """A thread that another one's model began, as 0.169.0 writes it; its parent may be an agent, too."""
     place = Place(folder)
     of = {"session_id": ROOT, "parent_thread_id": ROOT, "thread_source": "subagent"}
+    of["multi_agent_version"] = version
     place.rollout = Rollout(folder / ".codex", ms=int(time.time() * 1000) - 60_000, meta=of)
     Rollout(folder / ".codex", ROOT).healthy()
     return place
 
 
-def test_an_agent_goes_on_by_the_thread_that_began_it(tmp_path: Path) -> None:
-    """Of an agent's own id 0.169.0 says that it can't be resumed."""
-    place = agent(tmp_path)
+@pytest.mark.parametrize(("version", "by", "other"), [("v2", ROOT, THREAD), ("v1", THREAD, ROOT)])
+def test_an_agent_goes_on_by_the_thread_that_is_opened(tmp_path: Path, version: str, by: str, other: str) -> None:
+    """Of the id of an agent of multi_agent_v2 0.169.0 says that it can't be resumed; those of before go on by it."""
+    place = agent(tmp_path, version)
     place.rollout.stuck()
     client = place.clients.of(place.store)
-    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {ROOT}"
+    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {by}"
     with place.rollout.open(time.time() - 30):
         event = place.heal()
         assert event is not None and event.outcome is Outcome.HEALED
-        assert f"`codex resume {ROOT}`" in event.detail and f"resume {THREAD}" not in event.detail
+        assert f"`codex resume {by}`" in event.detail and f"resume {other}" not in event.detail
     assert place.store.about(THREAD).parent == ROOT
 
 

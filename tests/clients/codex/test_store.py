@@ -651,6 +651,27 @@ def test_the_last_of_several_lines_without_a_number_gets_the_next_one(rollout: R
     assert not store.unreadable(THREAD)
 
 
+@pytest.mark.parametrize("case", ["the first alone has one", "all sorted", "the one before sorted"])
+def test_a_last_line_gets_its_number_by_any_line_that_has_one(rollout: Rollout, store: CodexThreads, case: str) -> None:
+    """The first line's is 0. A tool may have written keys in an order of its own."""
+    rollout.healthy()
+    lines = [json.loads(line) for line in rollout.bytes().splitlines()]
+    number = lines[-1].pop("ordinal")
+    if case == "the first alone has one":
+        number = 1
+        for line in lines[1:-1]:
+            del line["ordinal"]
+    elif case == "all sorted":
+        lines = [dict(sorted(line.items())) for line in lines]
+    else:
+        lines[-2] = dict(sorted(lines[-2].items()))
+    rollout.path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    assert store.unreadable(THREAD)
+    _mend(store)
+    assert json.loads(rollout.bytes().splitlines()[-1])["ordinal"] == number
+    assert not store.unreadable(THREAD)
+
+
 def _mend(store: CodexThreads) -> None:
     session = store.load(THREAD)
     [stuck] = CodexWire().build(session).unsendable
