@@ -27,6 +27,7 @@ class SessionStatus:
     silent: bool = False  # the unfinished message has nothing in it yet, or is older than the newest prompt
     earlier: tuple[Failure, ...] = ()  # those before it, the newest first, if nothing was answered in between
     asked: tuple[str, str] = ("", "")  # provider and model of the newest prompt, answer or command that names them
+    chosen: str = ""  # the model of the newest prompt, where prompts name it
     endless: Diagnosis | None = None  # the client does the same again and again, and is to be stopped
     kept: SessionStatus | None = None  # its state without the failure, where that tells of what is not there any more
     copied: bool = False  # so since it is a copy, and failed in the session before; else its user took the turn back

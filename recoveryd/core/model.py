@@ -186,6 +186,7 @@ class Failure:
     provider: str = ""
     model: str = ""
     protocol: str = ""  # what was spoken, as a `Wire` names it, where the client speaks but one
+    of_summary: bool = False  # the client asked for a summary, maybe of a model that nobody chose
 
 
 @dataclass(frozen=True, slots=True)

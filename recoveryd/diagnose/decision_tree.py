@@ -86,12 +86,13 @@ def of_length(error: RecordedError) -> bool:
 
 def _asks_another(look: SessionStatus, failure: Failure, refused: Refused | None) -> bool:
     """Whether the newest prompt asks another provider than failed, or one model of it that has other rules; where the
-    conversation was too long for a model, any other.
+    conversation was too long for a model, any other that its user chose.
     """
     provider, model = look.asked
     if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
         return False
-    if refused is not None and KINDS[refused.kind].shortened:
+    of_length = refused is not None and KINDS[refused.kind].shortened and not failure.of_summary
+    if of_length and look.chosen not in ("", failure.model):
         return True
     rules = provider_of(failure)
     return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules

@@ -154,8 +154,9 @@ def _failure(store: Store, session: Session, entry: Entry | None) -> Failure | N
         return stuck
     for message in session.messages:
         if message.id == entry.message and message.error is not None:
-            named = {key: str(message.data.get(f"{key}ID", "")) for key in ("provider", "model")}
-            return Failure(store.id, session.id, message.id, message.created, read_error(message.error), **named)
+            provider, model = (str(message.data.get(key, "")) for key in ("providerID", "modelID"))
+            error = read_error(message.error)
+            return Failure(store.id, session.id, message.id, message.created, error, provider, model)
     return None
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from recoveryd.repair import ShorterPlan
 
 _NOT_BORNE_OUT = "its client takes the provider's words for a conversation that is too long, and its length is not"
+_ROOM = 0.8  # of the limit: the rest is for the answer
 _APART = 0.02  # how far what is read back may be from what was planned
 
 
@@ -88,7 +89,7 @@ def propose_shorter(
         without_base=known.without_base and not _logged_size(known).asked,
         by_hand=by_hand,
         refused=told and stuck.refused.by_error and not by_hand,
-        of_no_length=not told and (known.says_client or known.logged is not None),
+        fits_below=0.0 if told else _fits_below(known),
         binds=_binds(stuck.failure, known),
         by_settings=_size(stuck.failure, replace(known, context=0)).limit == 0,
         by_itself=known.by_itself,
@@ -122,6 +123,15 @@ def _told(stuck: Case, known: Shortening) -> bool:
     if _size(stuck.failure, known).by_bytes:
         return True
     return _logged(known) is not None or (bool(stuck.refused.said) and not known.says_client)
+
+
+def _fits_below(known: Shortening) -> float:
+    """Return the share of the limit below which a conversation fits whose client alone calls it too long; 0 where
+    nothing tells.
+    """
+    if known.logged is not None and other_cause(known.logged) is not None:
+        return 1.0
+    return _ROOM if known.says_client or known.logged is not None else 0.0
 
 
 def _logged(known: Shortening) -> RecordedError | None:

@@ -78,10 +78,10 @@ class ShortenInput:
 
     `size`: what the refusal, or else the client, tells; `by_settings`: its limit is that of the client's settings,
     which may be wrong; `share`: of the limit, what is aimed at; `without_base`: what was refused had neither system nor
-    tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the
-    provider ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`:
-    outputs were cleared since the refusal; `refused`: it was refused for its length; `of_no_length`: for
-    something else, by the provider's words, or as far as is known; `tried`: it was made shorter in vain.
+    tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the provider ties thinking to all before
+    it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were cleared since the
+    refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any length where none is
+    known) below which it was refused for something else, as far as is known; `tried`: it was made shorter in vain.
     """
 
     session: Session
@@ -97,6 +97,6 @@ class ShortenInput:
     by_itself: Edits = ()
     cleared_since: bool = False
     refused: bool = True
-    of_no_length: bool = False
+    fits_below: float = 0.0
     by_settings: bool = False
     tried: bool = False

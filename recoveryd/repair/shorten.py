@@ -165,7 +165,7 @@ def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
 def _target(case: ShortenInput, before: float, whole: float) -> float:
     """Return the tokens that are aimed at. `whole`: those with what a failed compaction hid."""
     size = case.size
-    if case.of_no_length and not case.by_hand and whole <= (size.limit or whole):
+    if case.fits_below and not case.by_hand and whole <= (case.fits_below * size.limit or whole):
         return whole
     if not size.limit and not case.refused and not case.by_hand:
         return max(before, _SHORT, case.share * _longest_answered(case))

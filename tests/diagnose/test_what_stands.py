@@ -15,7 +15,7 @@ from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.decision_tree import standing_failure
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.ledger.ledger import Ledger
-from tests.support.build import MODEL, SessionBuilder, api_error, reasoning, text, tool
+from tests.support.build import MODEL, SessionBuilder, api_error, compaction, reasoning, text, tool
 from tests.support.trees import EMPTY, SIGNATURE, Tree, blank_answer
 
 GEMINI: dict[str, Any] = {"providerID": "google", "modelID": "gemini-2.5-pro"}
@@ -178,3 +178,30 @@ def test_what_was_too_long_for_one_model_says_nothing_of_another(
     session = scene.tree._write(scene.made)
     _, found = standing_failure(scene.tree.store.look(session))
     assert (found.failure.message if found else None) == (refused["id"] if stands else None)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the prompt was refused", "the summary was refused"])
+@pytest.mark.parametrize("newest", ["nothing", "an abort", "a rate limit", "a prompt", "an aborted summary"])
+def test_a_summary_by_a_model_that_nobody_chose_says_nothing_of_another(
+    tmp_path: Path, first: bool, newest: str
+) -> None:
+    """OpenCode's agent for compactions may have a model of its own."""
+    own = {**ASKED, "modelID": "claude-haiku-4-5"}
+    scene = Scene(tmp_path)
+    scene.made.user("go on", model=dict(MODEL))
+    refused = scene.made.assistant(error=TOO_LONG, **ASKED) if first else None
+    if not first or newest == "an aborted summary":
+        scene.made.user(compaction(), model=dict(MODEL))
+        error = {"name": "MessageAbortedError", "data": {"message": "stopped"}} if refused else TOO_LONG
+        summary = scene.made.assistant(error=error, summary=True, **own)
+        refused = refused or summary
+    if newest in ("an abort", "a rate limit", "a prompt"):
+        scene.made.user("and on", model=dict(MODEL))
+    if newest in ("an abort", "a rate limit"):
+        stopped = {"name": "MessageAbortedError", "data": {"message": "stopped"}}
+        scene.made.assistant(error=stopped if newest == "an abort" else LIMIT, **ASKED)
+    session = scene.tree._write(scene.made)
+    _, found = standing_failure(scene.tree.store.look(session))
+    assert found is not None
+    assert refused is not None
+    assert found.failure.message == refused["id"]

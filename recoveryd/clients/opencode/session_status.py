@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import endless_compaction, ids
 from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import read
@@ -84,7 +85,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
-    asked = ("", "")
+    asked, chosen = ("", ""), ""
     shell: set[object] = set()
     for message in newest:
         parent = str(message.data.get("parentID"))
@@ -93,6 +94,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
         if message.role not in ("user", "assistant"):
             continue
         asked = asked if any(asked) else _asks(message)  # a command says which model is chosen now
+        chosen = chosen or (_asks(message)[1] if message.role == "user" else "")
         if not shell.isdisjoint((message.id, parent)) or put_in_by_repair(message, parts):
             continue
         error = message.error
@@ -113,7 +115,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
             answered = message.completed or message.created
             break
     failure = failures[0] if failures else None
-    return SessionStatus(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked)
+    return SessionStatus(failure, running, newest_user, answered, silent, tuple(failures[1:]), asked, chosen)
 
 
 def _asks(message: Message) -> tuple[str, str]:
@@ -128,7 +130,8 @@ def _failure(store: str, session: str, message: Message, error: Json) -> Failure
     time = message.created or message.completed
     path = message.data.get("path")
     where = path if isinstance(path, Mapping) else {}
-    failure = Failure(store, session, message.id, time, read(error), provider, model)
+    of_summary = truthy(message.data.get("summary"))
+    failure = Failure(store, session, message.id, time, read(error), provider, model, of_summary=of_summary)
     return as_asked(failure, _text(where, "cwd"), _text(where, "root"))
 
 
