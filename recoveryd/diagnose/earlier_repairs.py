@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
-from recoveryd.core import Diagnosis, Entry, Failure, Outcome, PastRecovery, Session, UnknownKeyError, kind_info
+from recoveryd.core import (
+    Diagnosis,
+    Entry,
+    Failure,
+    Outcome,
+    PastRecovery,
+    RecoverydError,
+    Session,
+    UnknownKeyError,
+    kind_info,
+)
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import vain_since_success
 from recoveryd.ledger import Ledger, Upkeep, digest
@@ -116,13 +126,20 @@ def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | No
     newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
     if newest is None or newest.message == failure.message:
         return None
-    return newest if _came(store, failure) >= newest.time * 1000 else None
+    return newest if _came_since(store, failure, newest.time * 1000) else None
 
 
-def _came(store: Store, failure: Failure) -> int:
-    """Return when a failure came, in milliseconds: its message may be stored, and its time taken, long before."""
-    failed = store.load(failure.session).message(failure.message)
-    return max(failure.time, failed.completed if failed is not None else 0)
+def _came_since(store: Store, failure: Failure, ms: float) -> bool:
+    """Whether a failure came after a moment: its message may be stored, and its time taken, long before. Of a session
+    that can't be read its time alone tells.
+    """
+    if failure.time >= ms:
+        return True
+    try:
+        failed = store.load(failure.session).message(failure.message)
+    except RecoverydError:
+        return False
+    return failed is not None and failed.completed >= ms
 
 
 def vain_repairs(context: Context, store: Store, failure: Failure, answered: int) -> list[PastRecovery]:

@@ -43,6 +43,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecoverydError,
     Refusal,
     Session,
     Wire,
@@ -216,8 +217,11 @@ class Opencode:
         return not prompting.on_its_way(session, failure, int(since * 1000))
 
     def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
-        """Tell to prompt it again where the request of `failure` was on its way."""
-        if failure is None or self.has_read(store, store.load(session), failure, since):
+        """Tell to prompt it again where the request of `failure` was on its way; not of what can't be read."""
+        try:
+            if failure is None or self.has_read(store, store.load(session), failure, since):
+                return ""
+        except RecoverydError:
             return ""
         return "the prompt that was refused since was on its way by then: prompt it again"
 

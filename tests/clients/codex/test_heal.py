@@ -482,6 +482,22 @@ def test_a_first_line_with_a_byte_order_mark_is_explained_in_words(place: Place)
 # Found among the others
 
 
+def test_a_thread_that_was_healed_and_can_not_be_read_any_more_is_told_as_refused(place: Place) -> None:
+    place.rollout.stuck()
+    healed = place.heal()
+    assert healed is not None and healed.outcome is Outcome.HEALED
+    place.rollout.asks("next")
+    place.rollout.answers()
+    place.rollout.compacted([message("user", "do it"), "of an unknown form"])  # type: ignore[list-item]
+    time.sleep(1.1)  # behind the repair
+    place.rollout.thinks("gBBBB")
+    place.rollout.asks("go on")
+    place.rollout.is_refused()
+    told = place.heal()
+    assert told is not None and told.outcome is Outcome.REFUSED
+    assert "compaction of an unknown form" in told.detail
+
+
 def test_a_home_is_a_store_only_where_it_is_there_and_wanted(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path)}
 
