@@ -91,8 +91,8 @@ def _asks_another(look: SessionStatus, failure: Failure, refused: Refused | None
     provider, model = look.asked
     if not (provider and failure.provider) or look.asked == (failure.provider, failure.model):
         return False
-    of_length = refused is not None and KINDS[refused.kind].shortened and not failure.of_summary
-    if of_length and look.chosen not in ("", failure.model):
+    too_long = refused is not None and KINDS[refused.kind].shortened and not failure.of_summary
+    if too_long and look.chosen not in ("", failure.model):
         return True
     rules = provider_of(failure)
     return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules

@@ -76,9 +76,8 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
     names = ", ".join(str(one.root) for one in idle)
     running = daemons(patient.config, [one.id for one in patient.stores], patient.state_dir) if idle else []
     if running:
-        then = "new ones are looked for once a minute. Where this stays so, it goes by another configuration."
-        says = f"Not watched by the recoveryd that runs ({running[0]}): {names}; {then}"
-        yield warn("daemon", says, command_line("restart"))
+        says = f"Not watched yet by the recoveryd that runs ({running[0]}): {names}; new ones are found once a minute."
+        yield warn("daemon", says, "Where this stays so, does it go by another configuration?")
     elif idle:
         left = any(is_left_over(place, one.lock_path) for one in idle)
         note = " A run that ended without a word left a note, which does no harm." if left else ""

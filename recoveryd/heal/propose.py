@@ -219,7 +219,7 @@ class Proposer:
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
             who = self._clients.of(store).title
-            return Refusal(f"{who} is at work and did not tell {what}, on which this hangs", again_s=wait)
+            return Refusal(f"{who} {what}, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
         tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))

@@ -103,14 +103,14 @@ def propose_shorter(
 
 
 def not_told_yet(failure: Failure, known: Shortening) -> str:
-    """Tell on what of its client a proposal to make a session shorter hangs that may be known in a moment: "its
-    settings"; "" on nothing.
+    """Tell what a proposal to make a session shorter hangs on that its client may tell in a moment, as a clause behind
+    its name; "" on nothing.
     """
     if known.unlogged:
-        return "what the provider said"
+        return "has not logged yet what the provider said"
     size = _size(failure, known)
     hangs = known.unanswered and (known.by_itself or not (size.limit or size.by_bytes))
-    return "its settings" if hangs else ""
+    return "is at work and did not tell its settings" if hangs else ""
 
 
 def _binds(failure: Failure, known: Shortening) -> bool:

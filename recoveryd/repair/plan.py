@@ -26,7 +26,7 @@ from recoveryd.repair.search import Search
 
 NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains this error"
 WHICH_IS_NOT_KNOWN = (
-    "it is not known which image or document the error means (none that it can mean stands at the place it names)"
+    "it is not known which image or document the error means, or it is one that recoveryd does not take out"
 )
 
 

@@ -69,12 +69,16 @@ def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
     assert "clear_output" in done.actions
 
 
-def test_a_log_beside_that_is_newer_hides_nothing(tmp_path: Path, tree: Tree) -> None:
-    """Kilo writes two."""
+@pytest.mark.parametrize("old", [False, True])
+def test_a_log_beside_that_is_newer_hides_nothing(tmp_path: Path, tree: Tree, old: bool) -> None:
+    """Kilo writes two, and so do two processes; one may end with what was said of the session long before."""
     session = _refused_summary(tree)
     _log(tree, session, LENGTH)
     other = tree.store.home / "log" / "beside.log"
-    other.write_text("the turn ended\n")
+    before = (
+        f'timestamp=2026-01-02T03:04:05Z level=ERROR message="stream error" session.id={session} error="{RATE_LIMIT}"'
+    )
+    other.write_text(f"{before if old else ''}\nthe turn ended\n")
     os.utime(other, (time.time() + 5, time.time() + 5))
     assert "clear_output" in Bench(tmp_path).attempt(tree, session).actions
 
@@ -83,7 +87,7 @@ def test_its_log_is_waited_for(tmp_path: Path, tree: Tree) -> None:
     session, bench = _refused_summary(tree, ago_s=3), Bench(tmp_path)
     first = bench.attempt(tree, session)
     assert (first.outcome, first.again_s) == (Outcome.PENDING, 2.0)
-    assert "did not tell what the provider said" in first.detail
+    assert "has not logged yet what the provider said" in first.detail
     _log(tree, session, RATE_LIMIT)
     assert bench.attempt(tree, session).actions == ("give_back",)
 

@@ -240,7 +240,7 @@ def _instead(meta: Json) -> str:
     """Tell what to do in the place of a thread that can't be repaired. No person can begin an agent (0.169.0)."""
     if _parent(meta) is None:
         return _INSTEAD
-    began = _text(meta, "session_id")  # of a person's, also for an agent's agent
+    began = _text(meta, "session_id") or _parent(meta)  # of a person's, also for an agent's agent
     return f"have the thread whose agent this is (`codex resume {began}`) begin another one"
 
 
@@ -275,7 +275,7 @@ def _title(prompt: Json) -> str:
     """Return the first words of a prompt, without the marks around a picture, and what stands between them."""
     inside = False
     for text in (text for text in _texts(prompt) if isinstance(text, str)):
-        if not inside and not text.startswith("<image "):
+        if not inside and not text.startswith("<image name="):
             return text
         inside = text != "</image>"
     return ""

@@ -120,6 +120,8 @@ class Opencode:
         folder = _cut_outputs(store)
         context = limits.context_limit(self.server, store, failure, directory)
         logged, says_client = limits.logged_refusal(store, failure), compactions.says_client(failure.error)
+        failed = session.message(failure.message)
+        failed_at = max(failure.time, failed.completed if failed is not None else 0)
         return Shortening(
             editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
             usages=tuple(token_usage.usages(session, failure)),
@@ -129,7 +131,7 @@ class Opencode:
             },
             logged=logged,
             says_client=says_client,
-            unlogged=says_client and logged is None and marks.now - failure.time < limits.LOGGED_BY_MS,
+            unlogged=says_client and logged is None and marks.now - failed_at < limits.LOGGED_BY_MS,
             earlier=tuple(error_record.refusals(session, failure)),
             context=context or 0,
             unanswered=context is None,

@@ -40,11 +40,17 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
         logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[-_LOGS:]  # Kilo writes two at once
     except OSError:
         return None
-    for line in (line for log in reversed(logs) for line in reversed(_read(log, _TAIL).splitlines())):
+    newest = max(filter(None, (_newest_error(_read(log, _TAIL), failure) for log in logs)), key=_when, default="")
+    return error_record.read(newest[:_LINE]) if newest and _when(newest) >= failure.time - _SAME_TURN_MS else None
+
+
+def _newest_error(log: str, failure: Failure) -> str:
+    """Return the newest line of a log about an error of the session's conversation; "" where there is none."""
+    for line in reversed(log.splitlines()):
         of_another = any(said in line for said in ("agent=compaction", "agent=title", failure.message))
         if failure.session in line and not of_another and "error" in line and _OF_A_REQUEST.search(line):
-            return error_record.read(line[:_LINE]) if _when(line) >= failure.time - _SAME_TURN_MS else None
-    return None
+            return line
+    return ""
 
 
 def _when(line: str) -> float:

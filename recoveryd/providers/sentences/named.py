@@ -48,7 +48,7 @@ _MOST = re.compile(
 )
 _SORTS = {  # what an error may speak of; a file may be any
     "image": re.compile(r"image|picture|photo|图片", re.IGNORECASE),
-    "document": re.compile(r"pdf|document", re.IGNORECASE),
+    "document": re.compile(r"pdf|document(?!ation)", re.IGNORECASE),
     "file": re.compile(r"\b(?:input_)?file(?:s|name|_\w+)?\b|\b(?:audio|video)", re.IGNORECASE),
 }
 

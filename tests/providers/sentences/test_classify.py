@@ -555,6 +555,7 @@ def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple
 @pytest.mark.parametrize(
     ("text", "sort"),
     [
+        ("image.source.base64: base64 decoding failed, refer to our documentation", "image"),
         ("Could not process image", "image"),
         ("messages.4.content.1.pdf.source.base64.data: The PDF specified was not valid.", "document"),
         ("Unsupported file type: text/markdown", "file"),
