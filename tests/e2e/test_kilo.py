@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -137,23 +138,31 @@ class Gateway(Fake):
         return status, kind, body
 
 
-def test_claude_on_its_own_gateway_heals_and_is_asked_as_openrouter_is(tmp_path: Path) -> None:
+@contextmanager
+def _at_gateway(folder: Path, gateway: Gateway) -> Iterator[Stage]:
+    """Kilo in front of its own gateway, beside a daemon; skips where there is no Kilo, with the reason."""
     try:
-        with Gateway("openrouter") as fake, Kilo(tmp_path / "kilo", fake.address, CLAUDE.model) as kilo:
+        with gateway as fake, Kilo(folder / "kilo", fake.address, CLAUDE.model) as kilo:
             kilo.call("GET", "/session")
-            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
-                stage = Stage(kilo, fake, daemon, CLAUDE, VERSION)
-                made = played(stage, [SHAPES[name] for name in AT_ITS_GATEWAY], at_once=6)
-                stuck = [one for one in made if one.stuck]
-                back = undone(stage, [one.shape for one in stuck][:1])
-                store = OpencodeSqlite(kilo.database, client="kilo", title="Kilo")
-                after = [store.load(one.planted.id) for one in made]
+            with Daemon(folder / "daemon", kilo.root / "data") as daemon:
+                yield Stage(kilo, fake, daemon, CLAUDE, VERSION)
     except UnavailableError as reason:
         pytest.skip(str(reason))
+
+
+def test_claude_on_its_own_gateway_heals_and_is_asked_as_openrouter_is(tmp_path: Path) -> None:
+    with _at_gateway(tmp_path, Gateway("openrouter")) as stage:
+        made = played(stage, [SHAPES[name] for name in AT_ITS_GATEWAY], at_once=6)
+        stuck = [one for one in made if one.stuck]
+        back = undone(stage, [one.shape for one in stuck][:1])
+        store = OpencodeSqlite(stage.client.database, client="kilo", title="Kilo")
+        after = [store.load(one.planted.id) for one in made]
     assert len(stuck) == 2 and back == [True]
     assert [one.tell() for one in stuck if not one.healed or len(one.again) != 3] == []
     assert [one.tell() for one in made if not one.stuck and not (one.untouched and all(one.again))] == []
-    sent = [_as_json([(m["role"], block) for m in asked.messages for block in m["content"]]) for asked in fake.asked]
+    sent = [
+        _as_json([(m["role"], block) for m in asked.messages for block in m["content"]]) for asked in stage.fake.asked
+    ]
     for session in after:
         forms = [OpenRouterChat("kilo", CLAUDE.model, form).stored(session) for form in (FORK, NEW)]
         built = [[(turn.role, b.body) for turn in request.turns for b in turn.blocks] for request in forms]
@@ -172,21 +181,15 @@ class Full(Gateway):
 
 def test_claude_on_its_own_gateway_that_is_too_long_is_made_shorter_and_goes_on(tmp_path: Path) -> None:
     """Kilo records no address of such a refusal: what the model answered tells how it is asked."""
-    try:
-        with Full("openrouter") as fake, Kilo(tmp_path / "kilo", fake.address, CLAUDE.model) as kilo:
-            kilo.call("GET", "/session")
-            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
-                stage = Stage(kilo, fake, daemon, CLAUDE, VERSION)
-                planted = CLAUDE.dressed(LONG["talk"].build())
-                stage.write(planted)
-                kilo.prompt(planted.id, "go on", thinking=True)
-                found = daemon.wait_settled([planted.id])[planted.id]
-                assert [one["outcome"] for one in found] == ["healed"], daemon.log[-3000:]
-                kilo.prompt(planted.id, "continue", thinking=True)
-                main = [one for one in fake.asked if one.body.get("tools")]
-                assert [one.refused for one in main] == [None]
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
+    with _at_gateway(tmp_path, Full("openrouter")) as stage:
+        planted = CLAUDE.dressed(LONG["talk"].build())
+        stage.write(planted)
+        stage.client.prompt(planted.id, "go on", thinking=True)
+        found = stage.daemon.wait_settled([planted.id])[planted.id]
+        assert [one["outcome"] for one in found] == ["healed"], stage.daemon.log[-3000:]
+        stage.client.prompt(planted.id, "continue", thinking=True)
+        main = [one for one in stage.fake.asked if one.body.get("tools")]
+        assert [one.refused for one in main] == [None]
 
 
 def _as_json(blocks: list[tuple[str, Any]]) -> str:
