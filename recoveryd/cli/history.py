@@ -16,6 +16,7 @@ from recoveryd.cli.common import (
     store_named,
     stores_of,
     tell_client_undone,
+    whose_by,
     whose_of,
 )
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
@@ -119,7 +120,7 @@ def show(arguments: argparse.Namespace) -> int:
         changes = ledger.changes(entry.id)
         config = load_sound(Config, arguments.config or paths.config_file())[0]
         store = find_store(stores_of(config), ledger, entry.store)
-    whose = whose_of(arguments)
+        whose = whose_by(config, ledger)
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 

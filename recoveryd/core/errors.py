@@ -23,6 +23,11 @@ class RecoverydError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
+    @property
+    def in_a_line(self) -> str:
+        """The message and what to do about it, in one line."""
+        return f"{self.message} {self.hint}".rstrip()
+
 
 class UsageError(RecoverydError):
     """An error: what was typed makes no sense as a command."""

@@ -57,7 +57,7 @@ class NeedsUser:
             recent = set(store.written_since(context.since_ms))
             of_old = {session for session, entry in newest.items() if entry.outcome in _UNHEALED and store.has(session)}
         except RecoverydError as error:
-            self.unlisted[store.id] = f"{error.message} {error.hint}".rstrip()
+            self.unlisted[store.id] = error.in_a_line
             return
         alone = _ignored(context)
         for session in sorted(recent | of_old):

@@ -194,7 +194,7 @@ def _unlisted(store: Store) -> str:
     try:
         next(iter(store.session_ids()), None)
     except RecoverydError as error:
-        return f"{error.message} {error.hint}".rstrip()
+        return error.in_a_line
     return ""
 
 

@@ -143,7 +143,7 @@ class Recovery:
         except LedgerError:
             raise  # without a ledger nothing is written, and nothing can be recorded
         except DiskError as error:  # what is half written stays pending: the next attempt brings it to an end first
-            return self._failed(case, f"{error.message} {error.hint}".rstrip(), close=False)
+            return self._failed(case, error.in_a_line, close=False)
         except RecoverydError as error:
             return self._failed(case, error.message, refused=isinstance(error, FormError))
         except Exception as error:  # a record that nobody thought of: told and recorded once, like any failure

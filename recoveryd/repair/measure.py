@@ -6,7 +6,7 @@ each stretch between two answers has its own tokens a character: code, words and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -148,9 +148,9 @@ def measure(
     return _closed(plain, line, [usage for usage in known if usage.message_id in line.before], asked)
 
 
-def at_most(request: Request, usages: Sequence[Usage]) -> float:
+def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json], Iterator[Json]]) -> float:
     """Return how many tokens a request can have, given what the newest answer of the same model in it took; infinity
-    where none tells, or files came since: nobody knows what their pages take.
+    where none tells, or files came since: nobody knows what their pages take. `sources`: those that a block holds.
     """
     line = _lined(request, _Scales())
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
@@ -158,7 +158,7 @@ def at_most(request: Request, usages: Sequence[Usage]) -> float:
         return inf
     last = max(known, key=lambda usage: line.before[usage.message_id])
     newest = set(line.messages[line.messages.index(last.message_id) :])
-    if any(holds_media(block.body) for block in request.blocks() if block.message_id in newest):
+    if any(True for block in request.blocks() if block.message_id in newest for _ in sources(block.body)):
         return inf
     return last.given + _MOST * (line.whole - line.before[last.message_id])
 
@@ -275,13 +275,6 @@ def characters(value: Any) -> int:
     if isinstance(value, (list, tuple)):
         return sum(map(characters, value))
     return 6
-
-
-def holds_media(value: Any) -> bool:
-    """Whether a part of a block is an image or a document, or holds one."""
-    if isinstance(value, dict):
-        return value.get("type") in ("image", "document") or any(map(holds_media, value.values()))
-    return isinstance(value, (list, tuple)) and any(map(holds_media, value))
 
 
 def in_bytes() -> Measure:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from recoveryd.core import (
     KINDS,
@@ -75,7 +76,8 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
     whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
     unknown = case.by_settings and case.refused and not case.size.asked
-    if unknown and at_most(whole, case.usages) < _FAR_BELOW * case.size.limit:  # and it was refused: it takes less
+    most = at_most(whole, case.usages, case.provider.sources) if unknown else inf
+    if most < _FAR_BELOW * case.size.limit:  # and it was refused: the model takes less
         case = replace(case, size=replace(case.size, limit=0))
     by_bytes = case.size.by_bytes
     size = in_bytes() if by_bytes else _measured(case, whole, request)

@@ -94,7 +94,7 @@ class OpencodeSqlite:
         except BusyStoreError:
             raise
         except StoreError as error:
-            return f"{error.message} {error.hint}".rstrip()
+            return error.in_a_line
 
     def forms(self) -> tuple[str, ...]:
         """List the wire form of the client that made the tables."""
