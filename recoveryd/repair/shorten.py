@@ -102,7 +102,8 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
         return edits
     known = case.size.most_bytes if by_bytes else case.size.limit
     told = size.unweighed()
-    return ShorterPlan(edits, round(before), round(work.total), round(target), known, told, by_bytes, case.size.output)
+    length = size.total(whole)  # what was refused: not what is left since a failed compaction hid the rest
+    return ShorterPlan(edits, round(length), round(work.total), round(target), known, told, by_bytes, case.size.output)
 
 
 def _edits(work: ShorterSoFar, request: Request, *, words: bool) -> Edits | Refusal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,8 @@ def test_what_is_no_length_takes_nothing_out_but_what_hides_the_history(tmp_path
     _log(tree, session, said)
     done = Bench(tmp_path).attempt(tree, session)
     assert (done.outcome, done.actions) == (Outcome.HEALED, ("give_back",)), done.detail
+    length = re.match(r"(\S+)( of \S+)? tokens: ", done.detail)
+    assert length and f"about {length[1]} are sent now" in done.detail, done.detail
 
 
 def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:

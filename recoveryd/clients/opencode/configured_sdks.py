@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -48,9 +48,12 @@ _BASE_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """What one file says of a provider. `addresses`: where it is asked, for all or some of its models."""
+    """What one file says of a provider. `addresses`: where it is asked, for all or some of its models; `base`: that of
+    its options, which goes before the others.
+    """
 
     package: str = ""
+    base: str = ""
     packages: tuple[str, ...] = ()  # with those of single models
     addresses: tuple[str, ...] = ()
 
@@ -79,10 +82,16 @@ def as_asked(failure: Failure, directory: str = "", root: str = "") -> Failure:
 
 
 def _messages_address(failure: Failure, directory: str, root: str) -> str:
-    """Tell where a provider is asked in the form of Anthropic's; "" where that is not said of all models."""
-    said = [one for each in _merged(directory, root) if each and (one := each.get(failure.provider)) is not None]
+    """Tell where a provider is asked in the form of Anthropic's; "" where that is not said of all models, or a file
+    can't be read.
+    """
+    files = list(_merged(directory, root))
+    said = [one for each in files if each and (one := each.get(failure.provider)) is not None]
     packages = {package for one in said for package in one.packages}
-    addresses = {address.rstrip("/") for one in said for address in one.addresses}
+    bases = [one.base for one in said if one.base][-1:]  # the last file wins
+    addresses = {address.rstrip("/") for address in bases or (a for one in said for a in one.addresses)}
+    if None in files:
+        return ""
     if not (packages or addresses):
         gateway, models, address = _ZEN
         return address if failure.provider == gateway and failure.model.startswith(models) else ""
@@ -213,13 +222,14 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     models_own = [model.get("provider") for model in each if isinstance(model, dict)]
     said = [settings, *(one for one in models_own if isinstance(one, dict))]
     options = settings.get("options")
-    addresses = [one.get("api") for one in said]
-    addresses += [options.get("baseURL"), options.get("endpoint")] if isinstance(options, dict) else []
-    packages = tuple(text for one in said if isinstance(text := one.get("npm"), str))
-    package = settings.get("npm")
-    return _Provider(
-        package if isinstance(package, str) else "", packages, tuple(a for a in addresses if isinstance(a, str) and a)
-    )
+    base, endpoint = (options.get("baseURL"), options.get("endpoint")) if isinstance(options, dict) else ("", "")
+    addresses = _texts([*(one.get("api") for one in said), base, endpoint])
+    package = _texts([settings.get("npm")])
+    return _Provider("".join(package), "".join(_texts([base])), _texts(one.get("npm") for one in said), addresses)
+
+
+def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str) and value)
 
 
 def _plain(text: str) -> str:

@@ -232,6 +232,22 @@ def test_where_an_error_tells_no_address_the_configuration_tells_it_of_a_proxy_o
     assert (found.name if found else None) == ("anthropic" if held else None)
 
 
+def test_the_address_of_the_last_file_counts_and_none_beside_one_that_cant_be_read(
+    folder: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "work"
+    (project / ".git").mkdir(parents=True)
+    in_project = project / "opencode.json"
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"lab": {"npm": NPM, "api": "http://a/v1"}}}))
+    for base in ("http://b/v1", "http://c/v1"):
+        in_project.write_text(json.dumps({"provider": {"lab": {"options": {"baseURL": base}}}}))
+        assert as_asked(LONG, str(project)).error.url == f"{base}/messages"
+    in_project.write_text(json.dumps({"provider": {"lab": {"api": "http://d/v1"}}}))
+    assert as_asked(LONG, str(project)).error.url == "", "which models it is of is not told"
+    in_project.write_text("{")
+    assert as_asked(LONG, str(project)).error.url == ""
+
+
 def test_anthropic_itself_led_to_another_maker_has_that_makers_rules(folder: Path) -> None:
     at_home = replace(LONG, provider="anthropic")
     assert provider_of(as_asked(at_home)) is not None
