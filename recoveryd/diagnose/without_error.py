@@ -24,7 +24,7 @@ from recoveryd.core import (
     moment,
     waiting_prompts,
 )
-from recoveryd.providers import NO_RULES, named_block, rules_for
+from recoveryd.providers import NO_RULES, check_either_way, named_block, rules_for
 
 
 def diagnose_unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
@@ -74,11 +74,10 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     provider = rules_for(known, wires)
     if provider is NO_RULES:
         return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
-    for wire in wires:
-        refused = next(iter(provider.check(wire.build(session), Claims())), None)
-        if refused is not None:
-            return Diagnosis(failure, Refused(refused.kind), {**evidence, **_told(refused)})
-    return Diagnosis(failure, None, evidence)
+    found = [found for wire in wires for found in check_either_way(provider, wire.build(session))]
+    if not all(found):
+        return Diagnosis(failure, None, evidence)
+    return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})
 
 
 def still_refused(
@@ -107,9 +106,8 @@ def still_refused(
     bare = Refused(refused.kind)
     if rules.claims(bare, left, None) != Claims():  # it would accuse what may be sound
         return None
-    for thinking in (True, False):
-        if explains.isdisjoint(v.kind for v in rules.check(left, Claims(thinking=frozenset({thinking})))):
-            return None
+    if any(explains.isdisjoint(v.kind for v in found) for found in check_either_way(rules, left)):
+        return None
     return replace(recorded, refused=bare)
 
 

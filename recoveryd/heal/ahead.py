@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from recoveryd.clients import Client, SessionStatus, Store
-from recoveryd.core import KINDS, Claims, Edit, Kind, Refused, Request, Session, Violation
+from recoveryd.core import KINDS, Edit, Kind, Refused, Request, Session, Violation
 from recoveryd.diagnose import Case, Context, undone_repair
-from recoveryd.providers import NO_RULES, rules_for, turned_away
+from recoveryd.providers import NO_RULES, check_either_way, rules_for, turned_away
 
 # What is known from the stored session alone. Whether a signature or an image is taken, only the provider knows.
 FORESEEN = frozenset(kind for kind, about in KINDS.items() if about.foreseen)
@@ -44,8 +44,7 @@ def foresee(context: Context, store: Store, session_id: str) -> Case | None:
     provider, first, answered = LeftToClient(rules, client.heals), None, _answered(client, session)
     for request in (wire.build(session) for wire in wires):
         taken = _turn_of(request, answered)
-        for thinking in (True, False):
-            found = provider.check(request, Claims(thinking=frozenset({thinking})))
+        for found in check_either_way(provider, request):
             kind = _foreseen(found) if not request.unsendable else None
             if kind is None or any(violation.turn < taken for violation in found):
                 return None

@@ -5,7 +5,7 @@ Imports `core` alone. Everybody asks `find` for the provider; nobody outside nam
 
 from __future__ import annotations
 
-from recoveryd.providers.base import Provider, named_block
+from recoveryd.providers.base import Provider, check_either_way, named_block
 from recoveryd.providers.find import (
     MODEL_WORDS,
     binds_thinking,
@@ -27,6 +27,7 @@ __all__ = [
     "Provider",
     "binds_thinking",
     "candidates",
+    "check_either_way",
     "classify",
     "families_with",
     "known_sentences",

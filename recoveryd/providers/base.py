@@ -66,6 +66,11 @@ def named_block(rules: Provider, refused: Refused, asked: Request) -> Block | No
     return found[0] if len(found) == 1 else None
 
 
+def check_either_way(rules: Provider, request: Request) -> Iterator[list[Violation]]:
+    """List what is refused of a request with thinking on, and then with it off: which it will be is not stored."""
+    return (rules.check(request, Claims(thinking=frozenset({thinking}))) for thinking in (True, False))
+
+
 class BindsNothing:
     """What of a `Provider` is alike wherever no thinking is bound to what stands before it."""
 

@@ -301,13 +301,21 @@ def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: 
     assert scan()[1]["healed"][0]["healed"]
 
 
-@pytest.mark.parametrize("last", [text("fine"), reasoning("only a thought")])
+@pytest.mark.parametrize(
+    "last",
+    [
+        (text("fine"), text("so")),
+        (reasoning("only a thought"), text("so")),
+        (tool(output="x"),),  # cut off within a turn: sound with thinking off
+        (reasoning("a thought"), tool(output="x")),  # and with thinking on
+    ],
+)
 def test_a_prompt_that_nothing_explains_is_told_and_not_stuck(
-    tree: Tree, scan: Run, triage: Callable[..., Triage], last: dict[str, Any]
+    tree: Tree, scan: Run, triage: Callable[..., Triage], last: tuple[dict[str, Any], ...]
 ) -> None:
     def asked(session: SessionBuilder) -> None:
         session.user("go")
-        session.assistant(last, text("so"))
+        session.assistant(*last)
         session.user("and then?")
 
     session = recent(tree, asked)
