@@ -193,7 +193,7 @@ def custom(model: str, said: str = "no") -> str | None:
 
 
 def test_a_custom_provider_is_known_by_its_sdk_and_the_name_of_the_model() -> None:
-    names = {"openai/gpt-4.1": "gpt", "gpt-5": "gpt", "o4-mini": "gpt", "qwen3-coder:30b": "qwen", "kimi-k2": "kimi"}
+    names = {"openai/gpt-4.1": "gpt", "gpt-6.1-sol": "gpt", "o5-mini": "gpt", "qwen3-coder": "qwen", "kimi-k2": "kimi"}
     assert {model: custom(model) for model in names} == names
     for model in ("claude-sonnet-4.5", "openai/gpt-oss-120b", "llama-3.3-70b", "mistral-large", "my-model", ""):
         assert custom(model) is None, model

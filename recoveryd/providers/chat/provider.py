@@ -135,7 +135,7 @@ QWEN = Chat(
 GPT = Chat(
     "gpt",
     "models of OpenAI by chat completions",
-    re.compile(r"(?:^|/)(?:gpt-[345]|chatgpt-|o[134](?:-|$))"),
+    re.compile(r"(?:^|/)(?:gpt-(?:[3-9]|\d\d)|chatgpt-|o[1-9](?:-|$))"),
     Dialect(replace(_LIMITS, longest_id=40)),
     _endpoint(),
 )

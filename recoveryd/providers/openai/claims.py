@@ -26,6 +26,7 @@ from recoveryd.providers.openai.items import (
 from recoveryd.providers.openai.media import images, sources
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
+_TOO_MANY = ("too many", "too {many", "number", "at most", "more than", "which exceed", "limited", "max images")
 _TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
 
 
@@ -154,7 +155,8 @@ def _images(
     refused: Refused, request: Request, blocks: list[Block], named: Block | None
 ) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
-    bytes; or else all. Where a place is named and none stands there, another one is meant only if there is no third.
+    or too many bytes; or else all. Where a place is named and none stands there, another is meant only if there is no
+    third.
     """
     held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
     if any(words in refused.said for words in _TOO_LARGE):
@@ -167,6 +169,8 @@ def _images(
     if 0 < refused.most_images < len(held):
         yield from held[: len(held) - refused.most_images]
         return
+    if any(words in refused.said for words in _TOO_MANY):
+        return  # by how many is not told: none of them is at fault
     if refused.position is not None:
         meant = list(_at_place(named, refused.position[1])) if named is not None else []
         if meant or len(held) > 1:

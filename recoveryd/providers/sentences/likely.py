@@ -17,10 +17,11 @@ none
 media_rejected
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
   several, too many: too {many/much} {image_url/media/documents/pdf/attachments}
-  several, too many [unless open, today, per day]: too {many/much} {images/files}
+  several, too many [unless open, today, per day]: too {many/much} {images/input images/url images/files}
   several, too many [unless per day, generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
   several, too many [unless per day, generat]: {contains/contain} # images which exceed | more than # images
   several, too many: too many {total images/pages} | image_urls are limited | image urls are limited
+  several, too many [unless per day, generat]: maximum number of images | limit on max images
   several, too many: image{/s} {count/number} # exceed | number of images * {exceed/more than/greater than/limit}
   several, too large: {image/images/media/document/pdf/attachment/file size} {/count/size/dimensions} # exceed
   several, too large: {image/image size/image file/image data/image payload/media/document/pdf} {/is/are/was} too large

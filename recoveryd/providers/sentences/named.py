@@ -41,9 +41,10 @@ _AT_MOST = re.compile(
     r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
 )
 
+_NO_COUNT = r"(?!\d|[.,]\d| ?(?:[kmg]i?b|bytes?|(?:mega)?pixels?|px|mp|dpi|tokens?|x ?\d)\b)"
 _MOST = re.compile(
-    r"(?:at most|up to|maximum(?: of)?|limit(?: of| is)?) (\d{1,5}) (?:images?|allowed per request)"
-    r"|images?\b[^.]{0,40}\d > (\d{1,5})\b",
+    r"(?:at most|up to|(?:maximum|max)(?: allowed| number of images)?(?: of| is|:)?|limit(?: of| is|:)?|max images:?)"
+    rf" \(?(\d{{1,5}}){_NO_COUNT}|image[^.]{{0,40}}> (\d{{1,5}}){_NO_COUNT}",
     re.IGNORECASE,
 )
 _SORTS = {  # what an error may speak of; a file may be any
@@ -120,8 +121,8 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def most_images(texts: Iterable[str]) -> int:
-    """Tell how many images a request may have, where an error names that; 0 where it does not."""
-    found = next(filter(None, (_MOST.search(text) for text in texts)), None)
+    """Tell how many images a request may have, where an error that speaks of images names that; 0 where it does not."""
+    found = next(filter(None, (_MOST.search(text) for text in texts if "image" in text.lower())), None)
     return int(found[1] or found[2]) if found else 0
 
 

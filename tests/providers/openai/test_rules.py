@@ -323,6 +323,32 @@ def test_no_more_images_go_than_are_too_many() -> None:
     assert [part for _, part, _ in blamed(sent, "Too many images in request: 5 > 4 allowed.")] == ["0"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Exceeded maximum number of images (3) allowed in the request.",
+        "Too many images in request. Max is 3.",
+        "too many images in the message, max allowed is 3",
+        "Too many images: 5 (limit: 3)",
+        "Too many images. Maximum allowed: 3",
+        "Too much media: 0 document pages + 5 images > 3",
+        "messages: too many images: image_count > 3",
+        "Image count 5 exceeds limit 3 per request.",
+        "Number of images exceeds the limit of 3",
+        "At most 3 image(s) may be provided in one request.",
+        "too many URL images in request (max 3)",
+    ],
+)
+def test_the_oldest_images_go_however_the_limit_is_said(words: str) -> None:
+    sent = request(*(user(image()) for _ in range(5)))
+    assert [part for _, part, _ in blamed(sent, words)] == ["0", "1"]
+
+
+@pytest.mark.parametrize("words", ["Too many images in request.", "The number of images exceeds 36 megapixels"])
+def test_no_image_goes_where_they_are_too_many_and_by_how_many_is_not_told(words: str) -> None:
+    assert blamed(request(*(user(image()) for _ in range(5))), words) == []
+
+
 def test_a_message_of_another_agent_that_cant_be_read_leaves_reasoning_alone() -> None:
     content = [{"type": "encrypted_content", "encrypted_content": "gAAAAagents=="}]
     sent = request(user(), {"type": "agent_message", "author": "a", "content": content}, reasoning(), answer())
