@@ -11,12 +11,13 @@ from recoveryd.core.model import Edit, Json
 from recoveryd.core.request import Block, Turn
 
 Edits = tuple[Edit, ...]
+_NONE = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """What an editor keeps to in a tool call: its id, name and input, as the provider takes them. `illegal` matches one
-    character that it refuses.
+    character that it refuses in a name, `illegal_in_id` one in an id: most take any there.
     """
 
     illegal: re.Pattern[str]
@@ -24,6 +25,7 @@ class CallLimits:
     longest_id: int | None = None  # None: any
     longest_input: int | None = None  # characters of the JSON; None: any
     counted: int | None = None  # letters and digits of an id, by which alone the calls of a message differ; None: all
+    illegal_in_id: re.Pattern[str] = _NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
 from recoveryd.providers.base import BindsNothing
 
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+
 
 class NoRules(BindsNothing):
     """Finds the parts for which the client can build no request at all, and says nothing of what a provider takes."""
@@ -16,7 +18,7 @@ class NoRules(BindsNothing):
     whose = "a provider whose rules are not known"
     protocols: frozenset[str] = frozenset()
     finds: frozenset[Kind] = frozenset()
-    call_limits = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 64, 64)
+    call_limits = CallLimits(_ILLEGAL, 64, 64, illegal_in_id=_ILLEGAL)
 
     def spoke(self, failure: Failure) -> bool:
         """Say no: it is chosen where no other's rules hold."""

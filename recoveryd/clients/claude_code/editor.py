@@ -102,7 +102,7 @@ class ClaudeCodeEditor(LineEditor):
         """Make a call's own id legal; one that no other call of the session has."""
         old = (part.data or {}).get("id")
         server = part.type == "server_tool_use"
-        illegal = _SERVER_ILLEGAL if server else limits.illegal
+        illegal = _SERVER_ILLEGAL if server else limits.illegal_in_id
         prefix = "srvtoolu_" if server else "toolu_"
         legal = illegal.sub("_", old) if isinstance(old, str) else ""
         if server and legal and not legal.startswith(prefix):

@@ -107,7 +107,7 @@ class CodexEditor(LineEditor):
 
     def _legal_id(self, old: str, limits: CallLimits) -> str:
         """Make a legal id, the same for both sides of a call, and for each repair of it."""
-        legal = old and not limits.illegal.search(old)
+        legal = old and not limits.illegal_in_id.search(old)
         if legal and (limits.longest_id is None or len(old) <= limits.longest_id):
             return old
         made = "call_" + hashlib.sha256(old.encode("utf-8", "surrogatepass")).hexdigest()

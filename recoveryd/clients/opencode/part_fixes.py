@@ -44,7 +44,7 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
     theirs = ((other.data or {}).get("callID") for other in beside if other.type == "tool")
     taken = {_counted(call_id, limits) for call_id in theirs if isinstance(call_id, str)}
     call_id, name = data.get("callID"), data.get("tool")
-    mended = limits.illegal.sub("_", call_id) if isinstance(call_id, str) else ""
+    mended = limits.illegal_in_id.sub("_", call_id) if isinstance(call_id, str) else ""
     long = limits.longest_id is not None and len(mended) > limits.longest_id
     new = _new_id(part, limits) if not mended or long or _counted(mended, limits) in taken else mended
     if new != call_id:
@@ -62,7 +62,7 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
 def _counted(call_id: str, limits: CallLimits) -> str:
     """Return what of an id tells two calls apart."""
     if limits.counted is None:
-        return limits.illegal.sub("_", call_id)
+        return limits.illegal_in_id.sub("_", call_id)
     return re.sub(r"[^a-zA-Z0-9]", "", call_id)[: limits.counted]
 
 

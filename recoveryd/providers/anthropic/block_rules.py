@@ -20,7 +20,7 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
     """List the violations of Anthropic's rules that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
-    excess = max(0, len(media) - MANY)
+    excess = max(0, len([one for one in media if one.get("media_type") != "application/pdf"]) - MANY)
     heaviest = max(media, key=_weight, default=None) if sum(map(_weight, media)) > MAX_REQUEST else None
     for index, turn in enumerate(turns):
         yield from _server_results(index, turn)
@@ -83,7 +83,7 @@ def call_fault(block: Block, seen: set[str], limits: CallLimits) -> str | None:
 
 
 def _id_fault(call_id: object, server: bool, limits: CallLimits) -> str | None:
-    if not isinstance(call_id, str) or not call_id or limits.illegal.search(call_id):
+    if not isinstance(call_id, str) or not call_id or limits.illegal_in_id.search(call_id):
         return "a tool call has no id, an empty one or one with illegal characters"
     if server:
         return None if _SERVER_ID.fullmatch(call_id) else "the id of a server's tool call is none of Anthropic's"

@@ -10,7 +10,8 @@ from recoveryd.core import CallLimits, Failure
 from recoveryd.providers import makers
 from recoveryd.providers.endpoint import host_and_path, in_domain
 
-OWN_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=200)
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+OWN_LIMITS = CallLimits(_ILLEGAL, longest_name=200, illegal_in_id=_ILLEGAL)
 
 _NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")

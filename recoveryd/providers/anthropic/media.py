@@ -1,7 +1,7 @@
 """What an Anthropic provider refuses of an image or a document, told from the first bytes of it.
 
-Limits, by the provider's own error texts: 5 MB of base64, 8000 pixels a side (2000 with more than 20 images), and 32 MB
-a request.
+Limits, by the provider's own error texts: of an image 5 MB of base64 and 8000 pixels a side (2000 with more than 20
+images), of all in a request 32 MB.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def media_fault(source: Json, *, many: bool) -> str | None:
     if source.get("type") != "base64":
         return None
     data, declared = str(source.get("data", "")), source.get("media_type")
-    if len(data) > MAX_BASE64:
-        return f"it has {len(data) / 1e6:.1f} MB, and the provider takes 5"
     head = from_base64(data[:_HEAD])
     found = media_type(head) if head is not None else None
     if declared == "application/pdf":
         return None if found == declared else _NO_PDF
+    if len(data) > MAX_BASE64:
+        return f"it has {len(data) / 1e6:.1f} MB, and the provider takes 5"
     if found not in _IMAGES or declared not in _IMAGES:
         return _NO_IMAGE
     if found != declared:

@@ -12,6 +12,8 @@ from recoveryd.clients.opencode.wire.form import NEW
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.core import Block, Edits, Json, Marks, Part, Session, Turn, edited
 from recoveryd.providers import NO_RULES
+from recoveryd.providers.anthropic.provider import ANTHROPIC
+from recoveryd.providers.chat.provider import QWEN
 from tests.support.build import MODEL, SessionBuilder
 from tests.support.parts import api_error, compaction, reasoning, step_start, text, tool
 from tests.support.values import as_session
@@ -285,3 +287,11 @@ def test_only_what_is_sealed_is_taken_off_a_part() -> None:
     metadata = {"providerExecuted": True, "openai": {"itemId": "fc_1", "kept": 1}}
     assert part_fixes.unsealed({"metadata": metadata}) == {"providerExecuted": True, "openai": {"kept": 1}}
     assert part_fixes.with_reasoning({"metadata": metadata}, "x").keys() == {*metadata, "openrouter"}
+
+
+def test_a_call_keeps_the_id_that_its_provider_takes() -> None:
+    made = builder()
+    made.assistant({**tool("my.tool"), "callID": "functions.my:0"})
+    part = as_session(made.planted()).messages[-1].parts[-1]
+    assert part_fixes.legal_call(part, (), QWEN.call_limits) == {"tool": "my_tool"}
+    assert part_fixes.legal_call(part, (), ANTHROPIC.call_limits) == {"tool": "my_tool", "callID": "functions_my_0"}

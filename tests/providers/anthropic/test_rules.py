@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import random
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +19,7 @@ from recoveryd.core.request import Block, Request, Turn
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.rules import check
+from tests.e2e.media import png
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, Generated, generate, soup
 from tests.support.judge import bound_to, kinds, refusal, wire_of
@@ -256,3 +259,22 @@ def test_a_violation_says_where_and_why() -> None:
     assert (violation.turn, violation.kind) == (1, Kind.EMPTY_CONTENT)
     assert isinstance(violation, Violation)
     assert "white space" in violation.reason
+
+
+def media(kind: str, data: bytes, declared: str) -> Body:
+    coded = base64.b64encode(data).decode()
+    return {"type": kind, "source": {"type": "base64", "media_type": declared, "data": coded}}
+
+
+def test_a_document_may_have_what_an_image_may_not_and_counts_as_none() -> None:
+    """Five MB and the twenty are said of images: a PDF has room up to the whole request's 32 MB."""
+    paper = media("document", b"%PDF-1.7\n" + b" " * 4_500_000, "application/pdf")
+    wide = media("image", png(2400, 1), "image/png")
+    assert found(wire([paper, words()], [words()], NEXT)) == []
+    assert found(wire([*([wide] * 19), *([media("document", b"%PDF-1.7", "application/pdf")] * 2)], GO, NEXT)) == []
+    assert len(found(wire([wide] * 21, GO, NEXT))) == 21
+    heavy = media("image", png(4, 4) + b" " * 4_500_000, "image/png")
+    assert found(wire([heavy], GO, NEXT)) == [("media_rejected", "0.0")]
+    assert len(found(wire([deepcopy(paper) for _ in range(6)], GO, NEXT))) == 1, (
+        "the heaviest, where all have more than 32 MB"
+    )

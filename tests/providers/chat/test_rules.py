@@ -81,3 +81,14 @@ def test_how_long_ids_and_names_may_be() -> None:
     assert found(GPT, *call(id="i" * 40)) == found(QWEN, *call(id="i" * 41)) == []
     assert found(MISTRAL, *call(name="n" * 256)) == []
     assert found(MISTRAL, *call(name="n" * 257)) == found(GPT, *call(name="n" * 65)) == [("tool_call_invalid", 1)]
+
+
+def test_an_id_may_be_of_any_characters_as_kimi_has_them() -> None:
+    """ "functions.bash:0" is Kimi's own: where it is rewritten, the model's next calls break."""
+    calls = [{**CALL, "id": "functions.bash:0"}, {**CALL, "id": "functions.bash:1"}]
+    results = [{**RESULT, "tool_use_id": call["id"]} for call in calls]
+    for dialect in (KIMI, GPT, QWEN):
+        assert found(dialect, U, ("assistant", *calls), ("user", *results), A, U) == []
+        assert found(dialect, U, ("assistant", {**CALL, "id": ""}), ("user", {**RESULT, "tool_use_id": ""}), A, U) == [
+            ("tool_call_invalid", 1)
+        ]
