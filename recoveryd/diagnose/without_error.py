@@ -74,7 +74,8 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     provider = rules_for(known, wires)
     if provider is NO_RULES:
         return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
-    found = [found for wire in wires for found in check_either_way(provider, wire.build(session))]
+    ways = [way for wire in wires for way in check_either_way(provider, wire.build(session))]
+    found = [[violation for violation in way if not client.heals(violation.kind, violation.block)] for way in ways]
     if not all(found):
         return Diagnosis(failure, None, evidence)
     return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})

@@ -292,6 +292,6 @@ def test_only_what_is_sealed_is_taken_off_a_part() -> None:
 def test_a_call_keeps_the_id_that_its_provider_takes() -> None:
     made = builder()
     made.assistant({**tool("my.tool"), "callID": "functions.my:0"})
-    part = as_session(made.planted()).messages[-1].parts[-1]
+    [part] = [part for part in as_session(made.planted()).messages[-1].parts if part.type == "tool"]
     assert part_fixes.legal_call(part, (), QWEN.call_limits) == {"tool": "my_tool"}
     assert part_fixes.legal_call(part, (), ANTHROPIC.call_limits) == {"tool": "my_tool", "callID": "functions_my_0"}
