@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
+from recoveryd.clients.opencode.wire.prompt import ENVIRONMENT
 from tests.e2e.client import MODEL
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import UnavailableError
@@ -58,10 +59,12 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
         pytest.skip(str(reason))
 
 
-def _own(block: dict[str, Any]) -> bool:
-    """Whether Kilo adds it to the newest prompt by itself."""
-    words = str(block.get("text")).lstrip()
-    return words.startswith(("<system-reminder>", "<environment_details>"))
+def _plain(blocks: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    """Without what Kilo adds to the newest prompt alone; of what it puts behind each, how that begins."""
+    own = {"type": "text", "text": ENVIRONMENT}
+    told = [(role, block, str(block.get("text")).lstrip()) for role, block in blocks]
+    kept = [one for one in told if not one[2].startswith("<system-reminder>")]
+    return [(role, own if words.startswith(ENVIRONMENT) else dict(block)) for role, block, words in kept]
 
 
 @pytest.mark.parametrize("name", SENT)
@@ -81,9 +84,10 @@ def test_it_sends_what_opencode_sends(there: There, name: str) -> None:
         blocks = message["content"]
         blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
         plain = ({key: value for key, value in block.items() if key != "cache_control"} for block in blocks)
-        sent += [(message["role"], block) for block in plain if not _own(block)]
-    built = [[(turn.role, dict(b.body)) for turn in request.turns for b in turn.blocks] for request in forms]
-    assert not requests or sent in built
+        sent += _plain((message["role"], block) for block in plain)
+    asked = ("user", {"type": "text", "text": ENVIRONMENT})  # behind what the user types next
+    built = [_plain((turn.role, b.body) for turn in request.turns for b in turn.blocks) for request in forms]
+    assert not requests or sent in [[*built[0], asked], built[1]]
 
 
 def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_path: Path) -> None:
@@ -192,6 +196,5 @@ def test_claude_on_its_own_gateway_that_is_too_long_is_made_shorter_and_goes_on(
         assert [one.refused for one in main] == [None]
 
 
-def _as_json(blocks: list[tuple[str, Any]]) -> str:
-    """Those that are stored, but the last answer, which was not there yet."""
-    return json.dumps([one for one in blocks if not _own(one[1])], sort_keys=True, default=dict)
+def _as_json(blocks: list[tuple[str, Mapping[str, Any]]]) -> str:
+    return json.dumps(_plain(blocks), sort_keys=True, default=dict)

@@ -15,7 +15,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.store_paths import config_home
 from recoveryd.clients.opencode.wire import wires_of
-from recoveryd.clients.opencode.wire.form import FORK, NEW
+from recoveryd.clients.opencode.wire.form import FORK, NEW, Form
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Store
 from recoveryd.core import Check, ConfigProblem, Failure, Wire
@@ -27,7 +27,7 @@ class Fork:
     """What a client made from OpenCode differs in: its database is below the user's data, or where `variable` says.
 
     `home`: a variable that names the folder of all that it keeps, with its data in `data`; `gateway`: what the address
-    of a gateway of its own ends in, which it asks by OpenRouter's SDK.
+    of a gateway of its own ends in, which it asks by OpenRouter's SDK; `form`: how it sends, as far as that is known.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Fork:
     home: str = ""
     takes_plugin: bool = False
     gateway: str = ""
+    form: Form = NEW
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
@@ -60,7 +61,7 @@ class Fork:
 # (npm does not have it). By its published sources (0.1.15) its messages have a column more: they are left alone.
 _GATEWAY = "/api/openrouter/chat/completions"
 _AT_GATEWAY = ("openrouter.chat", "anthropic.messages")  # which of them, its list of models says (read in 7.7.9)
-KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True, gateway=_GATEWAY)
+KILO = Fork("kilo", "Kilo", "kilo", "kilo.db", "KILO_DB", takes_plugin=True, gateway=_GATEWAY, form=FORK)
 MIMO_CODE = Fork("mimocode", "MiMo Code", "mimocode", "mimocode.db", "MIMOCODE_DB", home="MIMOCODE_HOME")
 FORKS = (KILO, MIMO_CODE)
 
@@ -75,6 +76,7 @@ class ConfiguredFork:
     folder: str = ""
     takes_plugin: bool = False
     gateway: str = ""
+    form: Form = NEW
 
     def paths(self, env: Mapping[str, str]) -> Sequence[Path]:
         """Return where its databases are, also those that are not there."""
@@ -114,14 +116,15 @@ class ForkedOpencode(Opencode):
         return OpencodePlugin(self.name, config_home(env) / self.fork.folder, (self.name,))
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
-        """List both forms that it may have taken over: a plan is right under each. So it is under both protocols where
-        its own gateway was asked for Claude, and the error tells no address.
+        """List both forms that it may have taken over, its own first: a plan is right under each. So it is under both
+        protocols where its own gateway was asked for Claude, and the error tells no address.
         """
         del store
         spoken = protocol_of(failure, self.fork.gateway)
         unsaid = self.fork.gateway and not spoken and not failure.error.url and failure.provider == self.name
         protocols = _AT_GATEWAY if unsaid else (spoken,)
-        return [wire for protocol in protocols for wire in wires_of(failure, protocol, (FORK, NEW))]
+        forms = dict.fromkeys((self.fork.form, FORK, NEW))
+        return [wire for protocol in protocols for wire in wires_of(failure, protocol, forms)]
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()

@@ -24,6 +24,7 @@ _ILLEGAL_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _NO_LETTER = re.compile(r"[^a-zA-Z0-9]")
 _CLEARED = "[Old tool result content cleared]"
 _INTERRUPTED = "[Tool execution was interrupted]"
+ENVIRONMENT = "<environment_details>"  # how the text begins that Kilo puts behind each prompt; the rest changes
 
 Origin = tuple[str, str]
 
@@ -101,10 +102,18 @@ def _user(message: Message, asked: AskedModel, fail: Fail) -> Iterator[Said]:
             continue
         if piece is not None:
             pieces.append(piece)
+    if not (asked.form.bare_prompts or any(_tells_environment(part.data or {}) for part in message.parts)):
+        pieces.append(Piece("text", {"text": ENVIRONMENT}, Part("", "", None)))
     if pieces:
         shown = tuple(piece for piece in pieces if piece.kind != "text" or piece.body["text"] != "")
         if shown or not asked.form.drops_empty_prompts:
-            yield Said("user", shown, (message.id, message.parts[-1].id))
+            yield Said("user", shown, (message.id, message.parts[-1].id if message.parts else ""))
+
+
+def _tells_environment(data: Json) -> bool:
+    """Whether Kilo takes a stored text for its own, and puts none behind the prompt."""
+    said = data.get("text") if data.get("type") == "text" and data.get("synthetic") else None
+    return isinstance(said, str) and said.lstrip(JS_SPACE).startswith(ENVIRONMENT)
 
 
 def _of_user(part: Part, asked: AskedModel) -> Piece | None:

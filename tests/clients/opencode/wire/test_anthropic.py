@@ -9,6 +9,7 @@ import pytest
 
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
+from recoveryd.clients.opencode.wire.prompt import ENVIRONMENT
 from recoveryd.core.model import Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
@@ -68,7 +69,7 @@ def of_answer(*parts: str | Part, form: Form = OLD, **fields: Any) -> Shown:
     made.user("go")
     made.assistant(*parts, **fields)
     found = shown(sent(as_session(made.planted()), form))
-    assert found[0] == ("user", ["go"])
+    assert found[0] == ("user", ["go"] if form.bare_prompts else ["go", ENVIRONMENT])
     return found[1:]
 
 
@@ -215,6 +216,20 @@ def test_an_ignored_text_is_sent_of_the_assistant_alone(form: Form) -> None:
     assert of_answer(text("hidden", ignored=True), form=form, bare=True) == [("assistant", ["hidden"])]
     assert of_answer(text("hidden", ignored=True), form=FORK, bare=True) == []
     assert of_answer(text("hidden", ignored=True), "seen", form=FORK, bare=True) == [("assistant", ["seen"])]
+
+
+def test_kilo_puts_a_text_behind_each_prompt_that_counts_in_a_place() -> None:
+    made = builder()
+    made.user("look", file(PICTURE))
+    made.assistant(bare=True)  # it was stopped before a word
+    made.user("no: at these", file(PDF, "application/pdf", "a.pdf"), file(PDF, "application/pdf", "b.pdf"))
+    made.user("mine", text("\n<environment_details>\nold", synthetic=True))
+    session = as_session(made.planted())
+    [(_, plain)] = shown(sent(session, NEW))
+    [(_, told)] = shown(sent(session, FORK))
+    assert [at for at, block in enumerate(told) if block == ENVIRONMENT] == [2, 6]
+    assert [block for block in told if block != ENVIRONMENT] == plain
+    assert sent(session, FORK).turns[0].blocks[2].part_id == ""
 
 
 @BOTH
