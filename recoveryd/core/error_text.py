@@ -37,6 +37,12 @@ _ECHO = re.compile(
 # One that is whole, as Python or JSON writes it: what stands behind it counts. Told from the text as it came, for once
 # it is unescaped nobody knows where a string ends.
 _WHOLE = re.compile(rf"({_INVALID}){_OBJECT}", re.DOTALL | re.IGNORECASE)
+# What the AI SDK says of an event that it can't read: what the model said stands in that, or an error.
+_EVENT = re.compile(
+    r"\b(Type validation failed: Value: |JSON parsing failed: Text: )(?=[{\[])(.*?)(?=\.?\s{0,9}Error message: |\Z)",
+    re.DOTALL,
+)
+_OF_AN_ERROR = re.compile(r"[\[\s]{0,9}\{\s{0,9}\"(?:type\"\s{0,9}:\s{0,9}\"error\"|error\")")
 _BACKSLASHES = re.compile(r"\\+")
 _FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
 _ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
@@ -96,7 +102,7 @@ def _clip(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    text = _WHOLE.sub(r"\1...", text)
+    text = _EVENT.sub(_but_event, _WHOLE.sub(r"\1...", text))
     for _ in range(_ROUNDS):
         before = text
         if "\\" in text:
@@ -112,6 +118,16 @@ def _unescape(text: str) -> str:
 
 def _but_echo(match: re.Match[str]) -> str:
     return f"{match[1] or match[2] or match[3]}..."
+
+
+def _but_event(match: re.Match[str]) -> str:
+    """Keep of an event the error that it tells, and nothing that the model said."""
+    event = json_of(match[2])
+    event = event[0] if isinstance(event, list) and event else event
+    if isinstance(event, Mapping):
+        told = event if event.get("type") == "error" else event.get("error")
+        return f"{match[1]}{json.dumps(told)}" if told else f"{match[1]}..."
+    return match[0] if _OF_AN_ERROR.match(match[2]) else f"{match[1]}..."
 
 
 def _char(match: re.Match[str]) -> str:

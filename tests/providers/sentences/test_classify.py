@@ -429,6 +429,36 @@ def test_words_of_the_conversation_within_a_text_do_not_count(text: str) -> None
     assert kind_of(text) is kind_of(api_error("Bad Request", responseBody=text)) is None
 
 
+EVENT = {"candidates": [{"content": {"role": "model", "parts": [{"text": f"You are told: {SAID}"}]}, "index": 0}]}
+WHY = 'Error message: [{"code":"invalid_union","path":["candidates",0],"message":"Invalid input"}]'
+
+
+@pytest.mark.parametrize("value", [json.dumps(EVENT), json.dumps([EVENT]), json.dumps(EVENT)[:-3]])
+@pytest.mark.parametrize("says", ["Type validation failed: Value:", "JSON parsing failed: Text:"])
+def test_what_the_model_said_in_an_event_that_the_sdk_cant_read_does_not_count(says: str, value: str) -> None:
+    assert kind_of(f"AI_TypeValidationError: {says} {value}.\n{WHY}") is None
+    assert kind_of(f"{says} {value}") is None
+    assert (
+        kind_of(f"{says} {value}.\n{WHY} prompt is too long: 212403 tokens > 200000 maximum") is Kind.CONTEXT_OVERFLOW
+    )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "error", "error": {"type": "invalid_request_error", "message": SAID}},
+        {"text": "[DONE]", "error": {"message": SAID}},
+        [{"error": {"code": 400, "message": SAID}}],
+    ],
+)
+def test_an_error_in_such_an_event_counts(event: object) -> None:
+    value = json.dumps(event)
+    assert kind_of(f"Type validation failed: Value: {value}.\n{WHY}") is Kind.CONTEXT_OVERFLOW
+    assert kind_of("JSON parsing failed: Text: <html>413 Request Entity Too Large") == kind_of(
+        "413 Request Entity Too Large"
+    )
+
+
 def test_what_stands_behind_an_invalid_message_counts() -> None:
     said = {"role": "user", "content": [{"text": f"it's }} {SAID}", "more": {}}]}
     reason = "messages.3: all messages must have non-empty content"
