@@ -68,6 +68,17 @@ class Transcript:
         line = {"type": "assistant", "message": {**message, "model": "<synthetic>"}}
         return self.add({**line, "isApiErrorMessage": False, "madeBy": "other"})
 
+    def by(self, model: str, asked: str | None = None) -> None:
+        """Give all answers so far to this model, which was asked for by this name; None: by its own."""
+        for line in self.lines:
+            if isinstance(line, dict) and "requestedModel" in line:
+                line["message"]["model"], line["requestedModel"] = model, model if asked is None else asked
+
+    def asks(self, model: str) -> None:
+        """What the client notes of a request before it sends it."""
+        params = {"model": model, "max_tokens": 32_000}
+        self.event({"type": "api-request", "sessionId": self.session, "id": str(uuid.uuid4()), "params": params})
+
     def result(self, call: str, content: Any = "done", **fields: Any) -> str:
         """What came back from a tool; its uuid."""
         return self.user([{"tool_use_id": call, "type": "tool_result", "content": content, **fields}])
@@ -160,4 +171,5 @@ def _answer(name: str, blocks: Sequence[Any], stop: str, index: int, fields: Lin
         "stop_sequence": None,
         "usage": usage,
     }
-    return {"type": "assistant", "message": message, "requestId": f"req_{name}", "apiBlockIndex": index, **fields}
+    told = {"requestId": f"req_{name}", "requestedModel": message["model"], "apiBlockIndex": index}
+    return {"type": "assistant", "message": message, **told, **fields}

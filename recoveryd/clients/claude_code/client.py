@@ -83,7 +83,9 @@ class ClaudeCode(WithoutServer):
         newest = session.newest
         if newest is None:
             return None
-        model = next((str(m.data["modelID"]) for m in reversed(session.messages) if "modelID" in m.data), "")
+        answer = next((m.data for m in reversed(session.messages) if "modelID" in m.data), {})
+        asked = "" if answer.get("renamed") else newest.data.get("asked")  # as `session_status` has it
+        model = str(asked or answer.get("modelID", ""))
         return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER, model=model)
 
     def by_shell(self, message: Message) -> bool:

@@ -9,12 +9,11 @@ from typing import TypeAlias
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
-from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, text_of
+from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, model_asked, text_of
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure
 
 PROVIDER = "anthropic"
-_REQUEST = b'{"type":"api-request",'
 _WENT_BACK = b'{"type":"last-prompt"'
 # Noted behind the prompt of a user who stopped one before, or went back by `/rewind`: the newest line counts (2.1.330).
 _NEWEST = "00000000-0000-0000-0000-000000000000"
@@ -47,8 +46,8 @@ class TranscriptStatus:
     prompt: str = ""  # the newest of the user, if nothing came of it yet
     answered: int = 0
     working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
-    model: str = ""  # that answered last; where none did, that was asked
-    served: bool = False  # one answered
+    model: str = ""  # that answered last; that was asked since, unless the answer was renamed
+    renamed: bool = False  # another name was asked for than the one it answered by, or that is not told
 
     def look(self, *, open_now: bool) -> SessionStatus:
         """Return it as the store tells it; `open_now`: a client has the session, so a turn without an end may be under
@@ -91,7 +90,7 @@ def _tells(head: bytes) -> bool:
     tell where its user went back to.
     """
     return not head.startswith(b'{"type":"') or head.startswith(
-        (_REQUEST, _WENT_BACK, b'{"type":"user"', b'{"type":"assistant"')
+        (transcript.REQUEST, _WENT_BACK, b'{"type":"user"', b'{"type":"assistant"')
     )
 
 
@@ -103,9 +102,7 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
     if data is None:
         return None
     if data.get("type") == "api-request":
-        params = data.get("params")
-        model = params.get("model") if isinstance(params, dict) else None
-        return model if isinstance(model, str) else None
+        return model_asked(data) or None
     if data.get("type") == "last-prompt":
         leaf = data.get("leafUuid")
         return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
@@ -150,7 +147,7 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
 def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line of the conversation, or the model of a request."""
     if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
-        return status if status.served else replace(status, model=event)
+        return status if status.renamed else replace(status, model=event)
     if event.data.get("subtype") == COMPACTED:
         # A model took the history, and what is sent from now on is another one.
         return replace(status, failures=(), prompt="")
@@ -175,7 +172,7 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
     if event.made_up:  # nothing comes of the prompt before it any more
         return replace(status, prompt="", working=0)
     if event.model:
-        status = replace(status, model=event.model, served=True)
+        status = replace(status, model=event.model, renamed=not event.by_own_name)
     if _ends(event):
         return replace(status, failures=(), prompt="", working=0, answered=event.ms)
     return replace(status, failures=(), prompt="", working=event.ms)

@@ -11,21 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recoveryd.clients import javascript
-from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, text_of
+from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, model_asked, text_of
 from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _TITLE = 60  # characters
 _LARGE = 1 << 20
 _NEAR_MS = 5_000  # a line whose parent is not there belongs to the one before it, if that is no older
-_REQUEST = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
+_SENT_OUT = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
+REQUEST = _SENT_OUT + b'",'  # of it, the lines that name the model
 _MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """The lines of a file: those of conversations by their ids, and the leaf that the client noted last. `ends_there`:
-    its user went back to that leaf (None: to before the first line), and has not gone on since.
+    its user went back to that leaf (None: to before the first line), and has not gone on since. `asked`: the model of
+    the newest request, where none answered behind it.
     """
 
     lines: Mapping[str, Line]
@@ -33,6 +35,7 @@ class Transcript:
     title: str = ""
     directory: str = ""
     ends_there: bool = False
+    asked: str = ""
 
     @property
     def sidechain(self) -> bool:
@@ -51,8 +54,9 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
     leaf: str | None = None
     ends_there = False
     titles: dict[str, str] = {}
-    directory, weight = "", 0
+    directory, weight, request = "", 0, b""
     for number, text in enumerate(raw):
+        request = text if text.startswith(REQUEST) else request
         data = _object(text, number, path)
         if data is None:
             continue
@@ -65,6 +69,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
             lines[uuid] = Line(uuid, data, text, place, text_of(data, "parentUuid"))
             directory = directory or text_of(data, "cwd")
             ends_there = ends_there and data.get("isSidechain") is True
+            request = b"" if lines[uuid].model else request
         elif kind == "last-prompt":
             chosen, before = data.get("explicit") is True, leaf
             leaf = text_of(data, "leafUuid") or (None if chosen else leaf)
@@ -72,7 +77,8 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
         else:
             titles.update(_title(data))
     title = next((titles[key] for key in ("custom-title", "ai-title", "summary") if key in titles), "")
-    return Transcript(lines, leaf, title or _asked(lines.values()), directory, ends_there)
+    asked = model_asked(parse(request) or {})
+    return Transcript(lines, leaf, title or _asked(lines.values()), directory, ends_there, asked)
 
 
 def _asked(lines: Iterable[Line]) -> str:
@@ -83,7 +89,7 @@ def _asked(lines: Iterable[Line]) -> str:
 
 def _object(text: bytes, number: int, path: str) -> dict[str, Any] | None:
     """Read a line that may be of a conversation; a byte order mark may stand before the first one of a file alone."""
-    if text.startswith(_REQUEST) or (number and text.startswith(_MARK)):
+    if text.startswith(_SENT_OUT) or (number and text.startswith(_MARK)):
         return None
     try:
         data = javascript.parse_json(text)
@@ -238,6 +244,8 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
         if line.type != "assistant" and not line.answers:
             prompt = line.uuid
         messages.append(_message(line, at, prompt, len(messages)))
+    if messages and found.asked:
+        messages[-1] = replace(messages[-1], data={**messages[-1].data, "asked": found.asked})
     return Session(store, name, tuple(messages), found.title, found.directory, parent)
 
 
@@ -249,7 +257,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     said: dict[str, Any] = {"role": "assistant" if mine else "user", "time": {"created": at}}
     if mine:
         said |= {"parentID": prompt, "api_id": text_of(line.message, "id"), "time": {"created": at, "completed": at}}
-        said |= {"modelID": line.model} if line.model else {}
+        said |= {"modelID": line.model, "renamed": not line.by_own_name} if line.model else {}
         said |= {"made_up": True} if line.made_up else {}
         if line.refused:
             said["error"] = dict(line.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,14 @@ class Line:
         """The model that gave this answer; "" where none did."""
         found = self.message.get("model")
         return found if isinstance(found, str) and found != _BY_CLIENT else ""
+
+    @property
+    def by_own_name(self) -> bool:
+        """Whether the model that gave this answer was asked for by its own name (or an older or a shorter form of it);
+        not where that is not told. Others serve models of their own under Claude's names.
+        """
+        family = re.match("[a-z]+", self.model.rpartition("/")[2].lower())
+        return family is not None and family[0] in text_of(self.data, "requestedModel").lower()
 
     @property
     def made_up(self) -> bool:
@@ -115,6 +124,12 @@ class Line:
 
 def _type(block: object) -> object:
     return block.get("type") if isinstance(block, Mapping) else None
+
+
+def model_asked(data: Json) -> str:
+    """Return the model that a request went to, by the line that tells of the request; "" where that does not."""
+    params = data.get("params")
+    return text_of(params, "model") if isinstance(params, Mapping) else ""
 
 
 def text_of(data: Json, key: str) -> str:

@@ -112,10 +112,10 @@ def test_who_answered_tells_the_maker_and_not_the_name_that_was_asked_for(
     made = Transcript(cwd=CWD)
     for prompt in ("question", "next"):
         made.user(prompt)
-        made.event({"type": "api-request", "params": {"model": "claude-opus-4-5"}})
+        made.asks("claude-opus-4-5")
         if prompt == "question":
             made.assistant(text("done"))
-            made.line(-1)["message"]["model"] = served
+            made.by(served, "claude-opus-4-5")
     made.refused("messages.1.content.0: Invalid `signature` in `thinking` block")
     made.write(store.root)
     failure = store.look(made.session).failure
@@ -125,6 +125,48 @@ def test_who_answered_tells_the_maker_and_not_the_name_that_was_asked_for(
     for one in (failure, next_one):
         found = provider_of(one)
         assert (found and found.name) == whose
+
+
+KIMI, CLAUDE, DATED = "kimi-k2-turbo-preview", "claude-sonnet-4-5", "claude-sonnet-4-5-20250929"
+
+
+@pytest.mark.parametrize("on_from_before", [True, False])
+@pytest.mark.parametrize(
+    ("served", "asked", "then", "model"),
+    [
+        (KIMI, KIMI, CLAUDE, CLAUDE),
+        ("moonshotai/kimi-k2", "moonshotai/kimi-k2", CLAUDE, CLAUDE),
+        (KIMI, CLAUDE, "claude-haiku-4-5", KIMI),  # the same maker may well take that name, too
+        (KIMI, "", CLAUDE, KIMI),  # an older client does not tell what was asked for
+        (DATED, CLAUDE, KIMI, KIMI),
+        (CLAUDE, f"{CLAUDE}[1m]", KIMI, KIMI),
+        (DATED, f"us.anthropic.{DATED}-v1:0", KIMI, KIMI),
+    ],
+)
+def test_who_is_asked_since_is_a_new_choice_where_the_answer_came_by_its_own_name(
+    store: ClaudeCodeTranscripts, served: str, asked: str, then: str, model: str, *, on_from_before: bool
+) -> None:
+    made = Transcript(cwd=CWD)
+    made.user("question")
+    made.asks(asked or CLAUDE)
+    made.assistant(text("done"))
+    made.by(served, asked)
+    made.write(store.root)
+    if on_from_before:
+        assert store.look(made.session).asked == ("anthropic", served)
+    made.user("next")
+    made.asks(then)
+    made.write(store.root)
+    unanswered = ClaudeCode(ClaudeCodeSettings()).next_failure(store.load(made.session))
+    assert unanswered is not None and unanswered.model == model
+    made.refused("messages.1.content.0: Invalid `signature` in `thinking` block")
+    made.write(store.root)
+    look = store.look(made.session)
+    assert look.failure is not None and look.failure.model == model and look.asked == ("anthropic", model)
+    made.user("again")
+    made.asks(asked or CLAUDE)  # back again
+    made.write(store.root)
+    assert store.look(made.session).asked[1] == (served if model == served else asked)
 
 
 def test_what_the_client_mended_by_itself_is_no_refusal(store: ClaudeCodeTranscripts) -> None:

@@ -186,6 +186,44 @@ def test_a_branch_of_what_was_healed_is_not_stuck_and_not_edited(
     assert [one["session"] for one in json.loads(run("scan", "--json")[1])["stuck"]] == [new.session]
 
 
+KIMI, CLAUDE = "kimi-k2-turbo-preview", "claude-sonnet-4-5"
+
+
+@pytest.mark.parametrize(
+    ("served", "asked", "then", "healed"),
+    [(KIMI, KIMI, CLAUDE, True), (KIMI, CLAUDE, CLAUDE, False), (CLAUDE, CLAUDE, KIMI, False)],
+)
+@pytest.mark.parametrize("subagent", [False, True])
+def test_a_session_is_held_to_the_rules_of_the_maker_that_it_moved_to(
+    run: Run, tmp_path: Path, served: str, asked: str, then: str, healed: bool, subagent: bool
+) -> None:
+    """Its user tries another maker's model by ANTHROPIC_BASE_URL, and goes on with Claude; or the other way."""
+    made = built(Transcript(start=int(time.time() * 1000) - 90_000), STUCK["call-id-of-another-maker"])
+    made.by(served, asked)
+    made.user("continue")
+    made.asks(then)
+    made.refused(ILLEGAL)
+    path = made.write(tmp_path / ".claude" / "projects")
+    if subagent:
+        for line in made.lines:
+            assert isinstance(line, dict)
+            line["isSidechain"] = True
+        path.unlink()
+        path = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(made.raw())
+    before = path.read_bytes()
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    told = json.loads(out)["stuck"][0]
+    assert (code, path.read_bytes() != before) == (0 if healed else 1, healed), out
+    if healed:
+        assert b"functions.Bash:0" not in path.read_bytes()
+        assert run("undo", told["recovery"])[0] == 0
+    else:
+        assert f"the model ({KIMI}) is not known to be Anthropic's" in told["action"]
+    assert path.read_bytes() == before
+
+
 def test_of_many_calls_whose_results_have_faults_of_their_own_each_keeps_its_result(tmp_path: Path) -> None:
     made = Transcript(start=int(time.time() * 1000) - 90_000)
     made.user("go")

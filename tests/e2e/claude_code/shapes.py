@@ -121,6 +121,12 @@ def parallel(t: Transcript) -> None:
     t.assistant(DONE)
 
 
+def other_maker(t: Transcript) -> None:
+    """Its user began it with a model of another maker, whose ids are others."""
+    calls(call(call_id="functions.Bash:0"))(t)
+    t.by("kimi-k2-turbo-preview")
+
+
 def many(t: Transcript) -> None:
     for number in range(12):
         calls(call(call_id=f"call:{number}", name="my tool"))(t)
@@ -135,6 +141,7 @@ STUCK: Mapping[str, Shape] = {
     "call-id-number": calls(call(call_id=7)),
     "call-id-null": calls(call(call_id=None)),
     "call-id-missing": calls(without(call(), "id")),
+    "call-id-of-another-maker": other_maker,
     "call-ids-parallel": parallel,
     "call-ids-parallel-empty": calls(call(call_id=""), call(call_id="")),
     "call-name": calls(call(name="my tool.x")),
@@ -196,6 +203,7 @@ STUCK: Mapping[str, Shape] = {
 # What CI tries; TEST_RECOVERYD_FULL_CLIENTS=1 tries all.
 CHOSEN = (
     "call-id",
+    "call-id-of-another-maker",
     "call-ids-parallel",
     "call-name-empty",
     "call-input-text",
