@@ -323,4 +323,4 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
                 ledger.finish(doing, Outcome.FAILED, why, settled=False)
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise
-    ledger.undone(doing, entry.id)
+    ledger.undone(doing, entry.id, whole=not forced)

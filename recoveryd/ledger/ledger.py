@@ -171,12 +171,12 @@ class Ledger:
             query = "UPDATE recovery SET undone = ?, answered = ? WHERE id = ?"
             db.execute(query, (self._clock(), answered, name))
 
-    def undone(self, *names: str) -> None:
-        """Mark all of these recoveries as undone, or none of them."""
+    def undone(self, *names: str, whole: bool = False) -> None:
+        """Mark these recoveries as undone, all or none; `whole`: all of it is in the store again."""
         with self.file.write() as db:
             now = self._clock()
-            query = "UPDATE recovery SET outcome = 'undone', undone = ? WHERE id = ?"
-            db.executemany(query, ((now, name) for name in names))
+            query = "UPDATE recovery SET outcome = 'undone', undone = ?, sole = iif(?, 0, sole) WHERE id = ?"
+            db.executemany(query, ((now, whole, name) for name in names))
             db.executemany(_SETTLE, ((name,) for name in names))
 
     def finish(

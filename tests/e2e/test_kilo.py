@@ -87,7 +87,8 @@ def test_it_sends_what_opencode_sends(there: There, name: str) -> None:
         sent += _plain((message["role"], block) for block in plain)
     asked = ("user", {"type": "text", "text": ENVIRONMENT})  # behind what the user types next
     built = [_plain((turn.role, b.body) for turn in request.turns for b in turn.blocks) for request in forms]
-    assert not requests or sent in [[*built[0], asked], built[1]]
+    bare = [one for one in sent if one != asked]
+    assert not requests or sent == [*built[0], asked] or bare == built[1]
 
 
 def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_path: Path) -> None:

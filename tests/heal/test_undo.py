@@ -248,6 +248,19 @@ def test_without_images_there_is_no_way_back(tree: Tree, bench: Bench) -> None:
         undo(tree.store, bench.ledger, entry(bench, event))
 
 
+@pytest.mark.parametrize("forced", [False, True])
+def test_what_was_put_back_exactly_is_not_kept_for_good(tree: Tree, bench: Bench, forced: bool) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    event = healed(tree, bench, session)
+    bench.ledger.file.read("UPDATE recovery SET sole = 1 WHERE id = ?", (event.id,))
+    assert Upkeep(bench.ledger).beyond(0, 0, entry(bench, event).time + 1) == []
+    if forced:
+        write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    undo(tree.store, bench.ledger, entry(bench, event), force=forced)
+    gone = [one.entry.id for one in Upkeep(bench.ledger).beyond(0, 0, time.time() + 1)]
+    assert (event.id in gone) is not forced, "of a forced undo nobody knows that all came back"
+
+
 def test_below_one_without_images_the_way_to_the_originals_is_told(tree: Tree, bench: Bench) -> None:
     """What exists nowhere else stays in the ledger, also where a newer recovery lost its images."""
     session = tree.stuck()
