@@ -32,6 +32,7 @@ from recoveryd.repair.measure import Measure, at_most, in_bytes, measure, part_i
 from recoveryd.repair.shorten_steps import Saving, ShorterSoFar
 from recoveryd.repair.unsent import name_unsent, unsent
 
+_FLAT = "conversations in this form can't be made shorter yet: start a new one"
 CLOSING = "[Tool execution completed.]"
 _ROOM = 0.1  # of the limit, beside what is asked for the answer
 _FAR_BELOW = 0.5  # of the limit by settings: what is refused at so few tokens disproves it
@@ -71,9 +72,9 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     request = case.wires[0].build(case.session)
     if request.unsendable:
         return Refusal("a part of it can't be sent at all, which is to be mended first", understood=False)
-    if request.flat:
-        return Refusal("conversations in this form can't be made shorter yet: start a new one")
     given_back = tuple(edit for deed in case.editor(case.session).give_back() for edit in deed)
+    if request.flat and not given_back:
+        return Refusal(_FLAT)
     whole = case.wires[0].build(with_edits(case.session, given_back)) if given_back else request
     unknown = case.by_settings and case.refused and not case.size.asked
     most = at_most(whole, case.usages, case.provider.sources) if unknown else inf
@@ -88,6 +89,8 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
         return obstacle
     work = ShorterSoFar(case, size, target, request)
     work.add([given_back])
+    if request.flat and not work.fits:
+        return Refusal(_FLAT)
     if by_bytes:
         _take(work, [steps.oldest_media])
     words = not (by_bytes and work.fits)

@@ -26,9 +26,12 @@ LENGTH = "Input is too long for requested model."
 QUOTA = "Quota exceeded: token limit exceeded for this billing period"
 
 
-def _refused_summary(tree: Tree, ago_s: int = 60) -> str:
+GPT = {"providerID": "openai", "modelID": "gpt-6.1-sol"}
+
+
+def _refused_summary(tree: Tree, ago_s: int = 60, model: dict[str, str] = MODEL) -> str:
     """A session of about 60,000 tokens whose request was refused, and so was the summary that 1.18 asked for then."""
-    session = SessionBuilder(int(time.time() * 1000) - ago_s * 1000, title="My session", model=MODEL)
+    session = SessionBuilder(int(time.time() * 1000) - ago_s * 1000, title="My session", model=model)
     rng = random.Random(7)
     session.user(FIRST)
     for turn in range(8):
@@ -61,6 +64,18 @@ def test_what_is_no_length_takes_nothing_out_but_what_hides_the_history(tmp_path
     assert (done.outcome, done.actions) == (Outcome.HEALED, ("give_back",)), done.detail
     length = re.match(r"(\S+)( of \S+)? tokens: ", done.detail)
     assert length and f"about {length[1]} are sent now" in done.detail, done.detail
+
+
+@pytest.mark.parametrize("said", [QUOTA, LENGTH])
+def test_of_a_list_of_items_what_was_hidden_is_given_back_if_it_fits(tmp_path: Path, tree: Tree, said: str) -> None:
+    """The Responses API: nothing else makes such a conversation shorter."""
+    session = _refused_summary(tree, model=GPT)
+    _log(tree, session, said)
+    done = Bench(tmp_path).attempt(tree, session)
+    if said is QUOTA:
+        assert (done.outcome, done.actions) == (Outcome.HEALED, ("give_back",)), done.detail
+    else:
+        assert done.outcome is Outcome.REFUSED and "can't be made shorter" in done.detail, done
 
 
 def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
