@@ -28,6 +28,8 @@ _SERVICES = (
     (re.compile(r"google"), "google.generate", "googleapis.com"),
     (re.compile(r"google-vertex"), "google.vertex", "googleapis.com"),
 )
+# Who serves Claude among others: the client's catalog (that of 1.18.34) gives its models Anthropic's SDK.
+_SERVES_CLAUDE = re.compile(r"google-vertex|azure(?:-cognitive-services)?")
 _BY_HOST = {"openrouter.ai": "openrouter.chat", "githubcopilot.com": "copilot.chat"}
 _BY_HOST |= {"mistral.ai": "mistral.chat", "azure.com": "azure.responses"}
 _BY_HOST |= {"openai.com": "openai.responses", "opencode.ai": "openai.responses"}
@@ -64,7 +66,7 @@ def _is_in(host: str, domain: str) -> bool:
 
 def _spoken(failure: Failure, gateway: str) -> str:
     host, path = _address(failure.error.url)
-    named = failure.protocol or next((p for known, p, _ in _SERVICES if known.fullmatch(failure.provider)), "")
+    named = failure.protocol or _by_names(failure.provider, failure.model)
     if not path:
         return named
     spoken = next((protocol for known, protocol in _BY_PATH if known.search(path)), None)
@@ -75,6 +77,12 @@ def _spoken(failure: Failure, gateway: str) -> str:
     own = "openrouter.chat" if gateway and path.endswith(gateway) else ""
     found = failure.protocol or own or next(by_host, named)
     return found if found.endswith(".responses" if path.endswith("/responses") else ".chat") else ""
+
+
+def _by_names(provider: str, model: str) -> str:
+    if _SERVES_CLAUDE.fullmatch(provider) and model.startswith("claude-"):
+        return "anthropic.messages"
+    return next((protocol for known, protocol, _ in _SERVICES if known.fullmatch(provider)), "")
 
 
 def _address(url: str) -> tuple[str, str]:

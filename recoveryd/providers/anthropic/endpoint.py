@@ -14,6 +14,7 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 OWN_LIMITS = CallLimits(_ILLEGAL, longest_name=200, illegal_in_id=_ILLEGAL)
 
 _NAMES = frozenset({"anthropic", "google-vertex-anthropic"})
+_AMONG_OTHERS = frozenset({"google-vertex", "azure", "azure-cognitive-services"})  # who serve other models too
 _CLAUDE = re.compile(r"(?<![a-z])(?:claude|opus|sonnet|haiku|fable)(?![a-z])")
 _OTHERS = re.compile(rf"{makers.MODELS}|gpt|codex")
 _OTHER_HOSTS = (*makers.HOSTS, "openai.com")
@@ -31,7 +32,8 @@ def rules_hold(failure: Failure) -> bool:
         return False
     host, path = host_and_path(failure)
     if not path:
-        return failure.provider in _NAMES and may_be_claude(failure.model, own=True)
+        own = failure.provider in _NAMES
+        return (own or failure.provider in _AMONG_OTHERS) and may_be_claude(failure.model, own=own)
     vertex = "/publishers/anthropic/" in path and path.endswith(("rawPredict", "streamRawPredict"))
     own = vertex or in_domain(host, ("anthropic.com",))
     spoken = vertex or path.endswith("/messages")

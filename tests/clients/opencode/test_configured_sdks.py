@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients.opencode import protocols
 from recoveryd.clients.opencode.configured_sdks import as_asked, asks_its_maker, protocol_of
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.form import NEW
 from recoveryd.core import Failure, RecordedError
-from recoveryd.providers.find import provider_of, why_unknown
+from recoveryd.providers.find import provider_of, rules_for, why_unknown
 
 
 @pytest.fixture
@@ -274,3 +277,21 @@ def test_the_address_in_the_error_goes_before_that_of_the_configuration(folder: 
     (folder / "opencode.json").write_text(json.dumps({"provider": told}))
     error = RecordedError(url="https://api.minimax.io/anthropic/v1/messages")
     assert as_asked(replace(LONG, error=error)).error.url == error.url
+
+
+@pytest.mark.parametrize(
+    ("provider", "others"),
+    [
+        ("google-vertex", {"gemini-3-pro-preview": "gemini"}),
+        ("azure", {"gpt-5.1": "openai"}),
+        ("azure-cognitive-services", {}),
+    ],
+)
+def test_who_serves_claude_among_others_is_asked_for_it_in_anthropics_form(
+    folder: Path, provider: str, others: dict[str, str]
+) -> None:
+    """A conversation that is too long tells no address; in the client's catalog these models have an SDK of their own."""
+    for model, rules in {"claude-sonnet-4-5@20250929": "anthropic", "kimi-k2": "unknown", **others}.items():
+        failure = as_asked(Failure("st", "ses", "msg", 0, provider=provider, model=model))
+        wires = wires_of(failure, protocols.protocol_of(failure), [NEW])
+        assert rules_for(failure, wires).name == rules, model
