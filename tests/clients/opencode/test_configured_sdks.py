@@ -290,7 +290,7 @@ def test_the_address_in_the_error_goes_before_that_of_the_configuration(folder: 
 def test_who_serves_claude_among_others_is_asked_for_it_in_anthropics_form(
     folder: Path, provider: str, others: dict[str, str]
 ) -> None:
-    """A conversation that is too long tells no address; in the client's catalog these models have an SDK of their own."""
+    """A conversation that is too long tells no address; the client's catalog gives these models an SDK of their own."""
     for model, rules in {"claude-sonnet-4-5@20250929": "anthropic", "kimi-k2": "unknown", **others}.items():
         failure = as_asked(Failure("st", "ses", "msg", 0, provider=provider, model=model))
         wires = wires_of(failure, protocols.protocol_of(failure), [NEW])
