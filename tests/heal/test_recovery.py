@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from recoveryd import repair
-from recoveryd.clients import quiet
+from recoveryd.clients import Clients, Config, quiet
 from recoveryd.clients.opencode import pruning
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -770,6 +770,7 @@ def test_a_subagent_is_told_under_the_title_of_its_root(tree: Tree, bench: Bench
     for inner, outer in ((child, root), (root, "ses_gone")):
         write_over(tree.root / "session" / "global" / f"{inner}.json", parentID=outer)
     assert bench.attempt(tree, child).title == "What the user began"
+    assert "have the session that asked it" in Clients(Config()).of(tree.store).go_on(tree.store, child)
     write_over(tree.root / "session" / "global" / f"{root}.json", parentID=child)
     assert root_title(tree.store, child) in ("What the user began", "A detail"), "a circle ends"
 

@@ -237,7 +237,12 @@ class Opencode:
         return f"{takes}: move it out of {store.root}, and prompt the session again" if foreign else ""
 
     def go_on(self, store: Store, session: str) -> str:
-        del store, session
+        try:
+            of_subagent = store.about(session).parent is not None
+        except RecoverydError:  # what can't be read now must not keep its user from being told
+            of_subagent = False
+        if of_subagent:  # its task ended with the refusal, and the TUI takes no prompt there (1.18.34)
+            return "That was in a subagent: have the session that asked it go on with the task"
         return "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
     def address_key(self) -> str:
