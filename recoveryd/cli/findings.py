@@ -272,7 +272,7 @@ def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | N
         return replace(found, action=f"not repaired ahead: {found.taken_back}")
     if before:
         return replace(found, action="not repaired ahead: that was tried before, and it is tried once")
-    return replace(found, action=planned.would, parts=planned.parts)
+    return replace(found, action=planned.would, parts=planned.parts, changes=planned.changes[:1])
 
 
 def _healed(found: Finding, known: Assessment, done: Entry) -> Finding:

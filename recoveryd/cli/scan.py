@@ -319,7 +319,7 @@ def _show_ahead(out: Console, seen: _Seen) -> None:
     print_wrapped(out, f"{len(seen.ahead)} more would be refused at {when}:")
     for finding in seen.ahead:
         _row(out, seen, finding, "", finding.action)
-    if any(finding.parts for finding in seen.ahead):
+    if any(finding.changes for finding in seen.ahead):
         out.print()
         print_wrapped(out, _LATER)
 

@@ -48,6 +48,7 @@ class Proposal:
     `detail` says what was done once it is, `would` the same before, each with `also` (before it is done `first`, if
     that is other words). `places` says of each action where it is done; a renaming has neither places nor edits. `lead`
     stands before what is done; `files` are written first, for the model to read; `sent`: the tokens that are sent then.
+    `parts` are the stored ones to blame: those edited, else (where edits only add) those that the rules object to.
     `kinds` are what the rules found wrong, also before an earlier proposal was written; `claims` are what the
     provider's error said. Both are for a second plan.
     """
@@ -59,6 +60,7 @@ class Proposal:
     kinds: tuple[Kind, ...]
     edits: tuple[Edit, ...] = ()
     places: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     claims: Claims | None = None
     also: str = ""
     first: str = ""
@@ -86,11 +88,6 @@ class Proposal:
         return (f"{self.lead}{uncapital(said)}" if self.lead else said) + (
             self.also if done else self.first or self.also
         )
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Those that are edited."""
-        return tuple(dict.fromkeys(edit.part_id for edit in self.edits if edit.part_id))
 
 
 class Proposer:
@@ -162,6 +159,7 @@ class Proposer:
             kinds=tuple(dict.fromkeys((*(earlier.kinds if earlier else ()), *planned.kinds))),
             edits=planned.edits,
             places=places(session, planned.edits),
+            parts=_to_blame(session, planned.edits, planned.accused),
             claims=asked,
             lead="Ahead of a refusal: " if ahead else "",
             first=f"; {late}" if late else "",
@@ -239,6 +237,7 @@ class Proposer:
             kinds=(kind,),
             edits=edits,
             places=places(session, edits),
+            parts=_to_blame(session, edits),
             lead=done.lead,
             also=f"{done.tail(done=True)}{unseen}",
             first=f"{done.tail(done=False)}{unseen}",
@@ -266,8 +265,16 @@ class Proposer:
             kinds=(kind,),
             edits=cure.edits,
             places=places(session, cure.edits),
+            parts=_to_blame(session, cure.edits),
             also=cure.also,
         )
+
+
+def _to_blame(session: Session, edits: Sequence[Edit], accused: Sequence[str] = ()) -> tuple[str, ...]:
+    """List the ids of the stored parts among those edited; where there is none, of those accused."""
+    known = {part.id for message in session.messages for part in message.parts}
+    edited = (edit.part_id for edit in edits if edit.part_id in known)
+    return tuple(dict.fromkeys(edited)) or tuple(part for part in dict.fromkeys(accused) if part in known)
 
 
 def _at_rest(client: Client, case: Case, session: Session) -> None:

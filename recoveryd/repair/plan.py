@@ -32,12 +32,13 @@ WHICH_IS_NOT_KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `plan` found: edits whose result the rules accept, what they objected to before, and the claims that they
-    were asked with.
+    """What `plan` found: edits whose result the rules accept, what they objected to before, to which parts (ids), and
+    the claims that they were asked with.
     """
 
     edits: tuple[Edit, ...]
     kinds: tuple[Kind, ...]
+    accused: tuple[str, ...]
     claims: Claims
 
 
@@ -60,7 +61,8 @@ def plan(given: PlanInput) -> Plan | Refusal:
         placed = said is Kind.MEDIA_REJECTED and given.evidence.position is not None
         return Refusal(WHICH_IS_NOT_KNOWN if placed else NOTHING_EXPLAINS, understood=False)
     edits = search.run()
-    return edits if isinstance(edits, Refusal) else Plan(edits, kinds, claims)
+    accused = tuple(found.block.part_id if found.block else found.part_id for found in search.found)
+    return edits if isinstance(edits, Refusal) else Plan(edits, kinds, accused, claims)
 
 
 def objections(session: Session, wires: Sequence[Wire], provider: Provider, claims: Claims) -> list[Violation]:

@@ -30,6 +30,7 @@ from recoveryd.heal import lifecycle
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
+from tests.shapes import SHAPES
 from tests.support.database import Base
 from tests.support.judge import refusal
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
@@ -527,6 +528,17 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert "Wait a little" in run("explain", "rate limit exceeded")[1]
     assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]
     assert "does not know this error" in run("explain", "???")[1]
+
+
+def test_the_parts_that_are_named_are_stored(tree: Tree, run: Run) -> None:
+    """Also where a repair only adds some."""
+    words = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
+    left_open = tree.stuck(SHAPES["open-tool-alone"].turns, words)
+    assert as_json(run, "explain", "--session", left_open)["parts"] == [tree.part(left_open, "tool").stem]
+    words = 'messages: first message must use the "user" role'
+    headless = tree.stuck(SHAPES["begins-with-an-answer"].turns, words)
+    told = as_json(run, "explain", "--session", headless)
+    assert (told["kind"], told["parts"]) == ("role_order", []) and told["action"].startswith("Would fill 1 gap")
 
 
 def test_explain_names_the_part_that_killed_a_session(tree: Tree, run: Run) -> None:
