@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from recoveryd.cli.output import console, print_wrapped
 from recoveryd.core import RefusedError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def somebody_there() -> bool:
@@ -15,8 +19,15 @@ def somebody_there() -> bool:
 
 
 def is_asked(arguments: argparse.Namespace) -> bool:
-    """Whether the person in front of what was shown is asked before it is done, once for all of it; a script is not."""
-    return not (arguments.yes or arguments.json) and somebody_there() and sys.stdout.isatty()
+    """Whether the person at the terminal is asked before what was shown is done, once for all of it, also where the
+    result goes elsewhere; a script is not.
+    """
+    return not (arguments.yes or arguments.json) and somebody_there()
+
+
+def before_question(arguments: argparse.Namespace) -> Console:
+    """Make a console for what is shown first: if the result goes elsewhere, beside the question."""
+    return console(stderr=is_asked(arguments) and not sys.stdout.isatty())
 
 
 def agreed(question: str) -> bool:

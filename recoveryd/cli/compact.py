@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.asking import agreed, is_asked
+from recoveryd.cli.asking import agreed, before_question, is_asked
 from recoveryd.cli.common import config_of, in_brackets, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.findings import finding_of
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
@@ -65,7 +65,7 @@ def compact(arguments: argparse.Namespace) -> int:
         data |= {"compacted": False, "recovery": None, "action": planned.would, "places": places}
         if not arguments.json:
             title = (data["title"] or session.id) + in_brackets(Whose(config), store.id)
-            _announce(title, planned.would, places)
+            _announce(console() if dry else before_question(arguments), title, planned.would, places)
         if dry:
             why = "" if arguments.dry_run else " `dry_run` is set in the configuration."
             return render(
@@ -103,8 +103,7 @@ def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refus
     return render(Result(result, lambda out: print_wrapped(out, said)), as_json=arguments.json)
 
 
-def _announce(title: str, would: str, places: list[str]) -> None:
-    out = console()
+def _announce(out: Console, title: str, would: str, places: list[str]) -> None:
     print_wrapped(out, title)
     print_wrapped(out, would, 4)
     for place in places:

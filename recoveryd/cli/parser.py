@@ -59,7 +59,7 @@ def _scan(commands: Commands) -> None:
     made.add_argument("--repair", action="store_true", help="show each repair as a diff, and make them")
     made.add_argument("--dry-run", action="store_true", help="show each repair as a diff, and write nothing")
     made.add_argument("--ahead", action="store_true", help="also those that the next prompt would be refused in")
-    made.add_argument("--yes", action="store_true", help="repair without being asked, as it does without a terminal")
+    made.add_argument("--yes", action="store_true", help="repair without being asked, as --json does, or no terminal")
     add_client_option(made)
     made.add_argument("--session", type=filled, metavar="ID", help="this session alone; shows the diff of its repair")
     made.add_argument(
@@ -83,7 +83,7 @@ def _compact(commands: Commands) -> None:
         "--target", type=_share, metavar="SHARE", help="of what the model takes (default: that of [compact], 0.7)"
     )
     made.add_argument("--dry-run", action="store_true", help="show what would no longer be sent, and write nothing")
-    made.add_argument("--yes", action="store_true", help="do it without being asked, as it does without a terminal")
+    made.add_argument("--yes", action="store_true", help="do it without being asked, as --json does, or no terminal")
 
 
 def _share(text: str) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from recoveryd.cli.asking import agreed, is_asked
+from recoveryd.cli.asking import agreed, before_question, is_asked
 from recoveryd.cli.common import (
     client_meant,
     config_of,
@@ -99,7 +99,7 @@ def scan(arguments: argparse.Namespace) -> int:
         for store in stores_of(config, client_meant(arguments, whose)) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow_moved(store, ledger)
-        seen = _look(arguments, config, recovery, whose)
+        seen = _look(arguments, recovery, whose, before_question(arguments) if repairs else console())
         if arguments.session and not seen.sessions:
             raise _not_here(arguments, config, whose, seen)
         if seen.due and repairs:
@@ -135,8 +135,9 @@ def _plans(arguments: argparse.Namespace) -> bool:
     return bool(arguments.repair or arguments.dry_run)
 
 
-def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, whose: Whose) -> _Seen:
-    """Go through all sessions. Each repair that is to be made is shown as it is found; nothing is written."""
+def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: Console) -> _Seen:
+    """Go through all sessions. Each repair that is to be made is shown on `out` as it is found; nothing is written."""
+    config = recovery.context.config
     asked = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
     seen = _Seen(whose, named=bool(arguments.session), asked=asked)
     bar = Bar(shown=not arguments.quiet)
@@ -163,7 +164,7 @@ def _look(arguments: argparse.Namespace, config: Config, recovery: Recovery, who
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
                     with bar.aside():
-                        _announce(finding, seen.whose)
+                        _announce(out, finding, seen.whose)
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
@@ -180,8 +181,7 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _announce(finding: Finding, whose: Whose) -> None:
-    out = console()
+def _announce(out: Console, finding: Finding, whose: Whose) -> None:
     show_finding(out, finding, whose)
     _show_planned(out, finding)
     out.print()

@@ -58,6 +58,21 @@ class TestRepair:
         shown = in_terminal("scan", "--repair", "--yes", typed="", whole=True)
         assert shown.code == 0 and "[y/N]" not in shown.text and NEW in shown.text
 
+    @pytest.mark.parametrize("typed", ["n", "y"])
+    def test_it_asks_in_a_terminal_also_where_its_output_goes_into_a_file(self, tree: Tree, typed: str) -> None:
+        """`scan --repair | tee log`: the diff is shown where the question is."""
+        tree.stuck(blank_answer, EMPTY)
+        before = tree.files()
+        shown = in_terminal("scan", "--repair", typed=f"{typed}\n")
+        assert shown.text.index(NEW) < shown.text.index("Make this repair? [y/N]") and NEW not in shown.out
+        assert (tree.files() == before) == (typed == "n")
+        assert (shown.code, "Took out" in shown.out) == ((1, False) if typed == "n" else (0, True))
+
+    def test_a_program_that_reads_json_is_not_asked(self, tree: Tree) -> None:
+        tree.stuck(blank_answer, EMPTY)
+        shown = in_terminal("scan", "--repair", "--json", typed="")
+        assert (shown.code, shown.text) == (0, "") and json.loads(shown.out)["stuck"][0]["healed"]
+
     def test_a_script_is_not_asked_and_sees_the_diff_first(self, tree: Tree, run: Run) -> None:
         session = tree.stuck(blank_answer, EMPTY)
         code, out, err = run("scan", "--repair", "--session", session)

@@ -32,6 +32,7 @@ from tests.support.judge import body
 from tests.support.long_sessions import BASE, LONG, bash, many_turns, spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import write_sqlite
+from tests.support.terminal import in_terminal
 from tests.support.trees import MISSING, Tree, write_over
 
 TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
@@ -282,6 +283,14 @@ def test_a_staged_revert_is_to_be_decided_first(run: Run, tree: Tree) -> None:
     code, _, err = run("compact", session, "--yes")
     assert (code, "A revert is staged in it" in " ".join(err.split())) == (4, True)
     assert tree.files() == before
+
+
+def test_a_person_is_asked_also_where_the_output_goes_into_a_file(tree: Tree) -> None:
+    session = _fine(tree)
+    before = tree.files()
+    shown = in_terminal("compact", session, "--target", "0.5", typed="n\n")
+    assert shown.text.index("would leave out") < shown.text.index("Make it shorter? [y/N]")
+    assert (shown.code, shown.out, tree.files()) == (1, "Nothing was changed.\n", before)
 
 
 def test_a_compaction_that_runs_right_now_is_waited_for(run: Run, tree: Tree) -> None:
