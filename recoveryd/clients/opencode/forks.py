@@ -10,10 +10,10 @@ from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.opencode import store_paths
 from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
-from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.store_paths import config_home
+from recoveryd.clients.opencode.versions import protocols_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import FORK, NEW, Form
 from recoveryd.clients.plugin import Plugin
@@ -119,11 +119,10 @@ class ForkedOpencode(Opencode):
         """List both forms that it may have taken over, its own first: a plan is right under each. So it is under both
         protocols where its own gateway was asked for Claude, and the error tells no address.
         """
-        del store
-        spoken = protocol_of(failure, self.fork.gateway)
-        unsaid = self.fork.gateway and not spoken and not failure.error.url and failure.provider == self.name
-        protocols = _AT_GATEWAY if unsaid else (spoken,)
         forms = dict.fromkeys((self.fork.form, FORK, NEW))
+        spoken = protocols_of(store, failure, forms, self.fork.gateway)
+        unsaid = self.fork.gateway and not any(spoken) and not failure.error.url and failure.provider == self.name
+        protocols = _AT_GATEWAY if unsaid else spoken
         return [wire for protocol in protocols for wire in wires_of(failure, protocol, forms)]
 
     def config_problems(self) -> Iterator[ConfigProblem]:

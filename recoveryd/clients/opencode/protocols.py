@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from urllib.parse import urlsplit
 
-from recoveryd.core import Failure
+from recoveryd.clients.opencode.error_record import request_address
+from recoveryd.core import Failure, Part, RecordedError, Session
 
 # By the provider's id in the client: what is spoken, and the domain of its own service, where one is known.
 _SERVICES = (
@@ -44,6 +46,9 @@ _BY_PATH = (
 # How LiteLLM tells in an error whose API refused: it makes messages of Anthropic's out of chat completions.
 _LITELLM = "anthropicexception"
 
+# What an SDK keeps of its own beside the thinking of an answer, and what it speaks.
+_KEPT = {"anthropic": "anthropic.messages", "copilot": "copilot.chat"}
+
 
 def protocol_of(failure: Failure, gateway: str = "") -> str:
     """Tell which `Wire.protocol` is spoken; "" where it is not known.
@@ -53,6 +58,25 @@ def protocol_of(failure: Failure, gateway: str = "") -> str:
     spoken = _spoken(failure, gateway)
     behind = spoken == "openai.chat" and any(_LITELLM in text.lower() for text in failure.error.texts)
     return "litellm.anthropic" if behind else spoken
+
+
+def spoken_before(session: Session, failure: Failure) -> str:
+    """Tell what was spoken to the model of `failure` before, by the newest of its answers that tells: by the address in
+    its error, or by what its thinking keeps. "" where none does.
+    """
+    for message in reversed(session.messages):
+        if (message.data.get("providerID"), message.data.get("modelID")) != (failure.provider, failure.model):
+            continue
+        url = request_address(message.error or {})
+        told = protocol_of(replace(failure, error=RecordedError(url=url))) if url else ""
+        if found := told or next(filter(None, map(_kept, message.parts)), ""):
+            return found
+    return ""
+
+
+def _kept(part: Part) -> str:
+    marks = (part.data or {}).get("metadata") if part.type == "reasoning" else None
+    return next((spoken for sdk, spoken in _KEPT.items() if sdk in marks), "") if isinstance(marks, dict) else ""
 
 
 def is_own_host(provider: str, host: str) -> bool:

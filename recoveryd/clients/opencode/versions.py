@@ -1,14 +1,19 @@
-"""Tell in which form the client that uses a store sends its sessions, and from which version on it does what."""
+"""Tell in which form the client that uses a store sends its sessions, by which protocol where the error does not say,
+and from which version on it does what.
+"""
 
 from __future__ import annotations
 
 import json
 import pkgutil
+from collections.abc import Iterable
 
 from recoveryd.clients.opencode.opencode_store import of_opencode
+from recoveryd.clients.opencode.protocols import protocol_of, spoken_before
 from recoveryd.clients.opencode.server import OpencodeServer
-from recoveryd.clients.opencode.wire.form import NEW, PAGED, Form
+from recoveryd.clients.opencode.wire.form import FORK, NEW, PAGED, Form
 from recoveryd.clients.store import Store
+from recoveryd.core import Failure
 
 
 def versions_tested(client: str) -> tuple[tuple[int, ...], ...]:
@@ -36,6 +41,21 @@ def forms_of(store: Store, server: OpencodeServer, session: str) -> tuple[Form, 
     forms = [Form.named(name) for name in of_opencode(store).forms()]
     forms += [NEW if version >= _NEW_SINCE else PAGED for version in _versions(store, server, session)]
     return tuple(dict.fromkeys(forms))
+
+
+def protocols_of(store: Store, failure: Failure, forms: Iterable[Form], gateway: str = "") -> tuple[str, ...]:
+    """List what the client may speak to the model that was asked: one, but for Claude on GitHub Copilot where no
+    address is told. Copilot's list of models has 1.18 ask it in Anthropic's form (1.2 asks by chat completions): then
+    what its answers keep tells, or a plan has to be right under both.
+
+    `gateway`: see `protocol_of`.
+    """
+    spoken = protocol_of(failure, gateway)
+    unsaid = spoken == "copilot.chat" and not failure.error.url and not failure.protocol
+    if not unsaid or "claude" not in failure.model or {NEW, FORK}.isdisjoint(forms):
+        return (spoken,)
+    told = spoken_before(store.load(failure.session), failure)
+    return (told,) if told else (spoken, "anthropic.messages")
 
 
 def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:

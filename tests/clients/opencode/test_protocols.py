@@ -1,0 +1,78 @@
+"""What is spoken to a provider whose refusal tells no address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recoveryd.clients import Clients, Config
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
+from recoveryd.core import Failure, RecordedError
+from recoveryd.providers import rules_for
+from tests.support.build import SessionBuilder
+from tests.support.database import NEW, OLD, Base
+from tests.support.parts import api_error, reasoning, text
+from tests.support.plant import write_sqlite
+
+COPILOT = {"providerID": "github-copilot", "modelID": "claude-sonnet-4.5"}
+MESSAGES, CHAT = "anthropic.messages", "copilot.chat"
+OPAQUE = {"type": "reasoning", "text": "hm", "metadata": {"copilot": {"reasoningOpaque": "sealed"}}}
+SIGNED = reasoning("hm")
+
+
+def spoken_to(
+    path: Path, *answers: dict[str, Any], version: str = NEW, client: str = "opencode", url: str = "", said: str = ""
+) -> list[str]:
+    """What is spoken in the wires of a session with these answers: a thinking or a text each, or an error. `said`: by
+    the configuration.
+    """
+    session = SessionBuilder(model=COPILOT)
+    for answer in answers:
+        session.user("go on")
+        if "error" in answer:
+            session.assistant(error=answer["error"])
+        else:
+            session.assistant(answer, text("said"))
+    planted, base = session.planted(), Base(path / "x.db", version)
+    write_sqlite(planted, base.path)
+    store = OpencodeSqlite(base.path, client=client, title=client)
+    failed = Failure(store.id, planted.id, "m", 0, RecordedError(url=url), "github-copilot", COPILOT["modelID"], said)
+    wires = Clients(Config()).of(store).wires(store, failed)
+    assert rules_for(failed, wires).name == "copilot"
+    return list(dict.fromkeys(wire.protocol for wire in wires))
+
+
+def refused_at(path: str) -> dict[str, Any]:
+    error = api_error("no", 400)
+    error["data"]["metadata"]["url"] = f"https://api.githubcopilot.com{path}"
+    return {"error": error}
+
+
+@pytest.mark.parametrize("client", ["opencode", "kilo"])
+@pytest.mark.parametrize(
+    ("answers", "spoken"),
+    [
+        ([SIGNED], [MESSAGES]),
+        ([OPAQUE], [CHAT]),
+        ([OPAQUE, SIGNED, text("no thinking")], [MESSAGES]),
+        ([refused_at("/v1/messages"), text("fine")], [MESSAGES]),
+        ([SIGNED, refused_at("/chat/completions")], [CHAT]),
+        ([text("no thinking")], [CHAT, MESSAGES]),
+    ],
+)
+def test_claude_on_copilot_is_asked_as_its_answers_tell(
+    tmp_path: Path, client: str, answers: list[dict[str, Any]], spoken: list[str]
+) -> None:
+    """Without an address, as of a conversation that is too long; where none tells, a plan is to be right under both."""
+    assert spoken_to(tmp_path, *answers, client=client) == spoken
+
+
+def test_what_the_refusal_or_the_configuration_says_of_it_counts_for_more(tmp_path: Path) -> None:
+    assert spoken_to(tmp_path / "1", SIGNED, url="https://api.githubcopilot.com/chat/completions") == [CHAT]
+    assert spoken_to(tmp_path / "2", SIGNED, said=CHAT) == [CHAT]
+
+
+def test_before_1_14_copilot_was_asked_by_chat_completions_alone(tmp_path: Path) -> None:
+    assert spoken_to(tmp_path, text("no thinking"), version=OLD) == [CHAT]
