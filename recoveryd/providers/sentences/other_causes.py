@@ -26,6 +26,10 @@ _FAMILIES = (
         "a rate limit of the provider. Wait a little, then send the prompt again.",
     ),
     (
+        r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access",
+        "the model. The provider does not offer it, or not to this account: choose another one, or ask for access.",
+    ),
+    (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials|request signature"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
@@ -111,9 +115,9 @@ _PLACE = re.compile(
 # But of any image it says the same, wherever it stands.
 _TEXT_ONLY = re.compile(r"unknown variant .{0,2}image_url")
 # Of these nobody has looked at the history yet.
-_TURNED_AWAY = ("the account", "a rate limit", "the key", "the network", "the provider's server")
+_TURNED_AWAY = ("the account", "a rate limit", "the model.", "the key", "the network", "the provider's server")
 # Nor of these, whatever else is said beside them: "internal server error" stands around refusals, too.
-_UNREAD = ("the account", "a rate limit", "the key", "the network")
+_UNREAD = ("the account", "a rate limit", "the model.", "the key", "the network")
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")

@@ -16,6 +16,8 @@ from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
 
+MAY_NOT_EXIST = "It may not exist or you may not have access to it. Run --model to pick a different model."
+
 
 @pytest.mark.parametrize(
     ("error", "about"),
@@ -33,6 +35,10 @@ from tests.support.parts import api_error
         ("this model does not support image input (ref: 1)", "no images"),
         ("The model `gpt-5-turbo` does not exist", "model"),
         (api_error("model: claude-opus-9", 404), "choice of the model"),
+        (api_error(f"There's an issue with the selected model (claude-opus-9). {MAY_NOT_EXIST}", 404), "the model. "),
+        ("The model `gpt-9` does not exist or you do not have access to it.", "the model. "),
+        ("Publisher Model `p/models/gemini` was not found or your project does not have access to it", "the model. "),
+        ("Project `p` does not have access to model `gpt-4o`", "key"),
         (api_error("Unexpected value(s) `context-1m` for the `anthropic-beta` header", 400), "setting"),
         ("context deadline exceeded", "network"),
         ("Request blocked.", "Go back by a turn"),
@@ -94,6 +100,7 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
     ("words", "status", "away"),
     [
         ("Overloaded", 529, True),
+        (f"There's an issue with the selected model (claude-opus-9). {MAY_NOT_EXIST}", 404, True),
         ("messages.1: too many, wait", 429, True),
         ("the model has no such setting as top_p", 400, False),
         ("This content was flagged", 400, False),
