@@ -14,6 +14,7 @@ from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_o
 from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, print_wrapped, render
 from recoveryd.clients import Config, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
+from recoveryd.diagnose import ignored_by, is_in
 from recoveryd.disk import private_files
 from recoveryd.doctor import quick_status
 from recoveryd.settings import overrides, paths
@@ -75,21 +76,45 @@ def ignore(arguments: argparse.Namespace) -> int:
             hint = recovery_hint(ledger, what) or hint
         raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)
     if arguments.remove:
-        if what in (*config.ignore, *map(_named, config.ignore)):
-            file = arguments.config or paths.config_file()
-            raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
-        if not overrides.unignore(paths.state_dir(), what):
-            raise NotFoundError(f"{what} is not ignored.", f"`{command_line('ignore')}` lists what is.")
-        then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now")
-        words = f"{plain(what)} is no longer ignored. {then}"
+        words, still = _heeded(config, what, arguments.config or paths.config_file())
     else:
         overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
         if not _is_there(config, what):
             complain(f"{plain(what)} is not there now; it is ignored once it is. Is it spelled right?", WARNING)
-    data = {"what": what, "ignored": not arguments.remove}
+    data = {"what": what, "ignored": not arguments.remove or still}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
+
+
+def _heeded(config: Config, what: str, file: Path) -> tuple[str, bool]:
+    """Take a session or folder off the list. Returns what comes of that, and whether another entry still covers it."""
+    if what in (*config.ignore, *map(_named, config.ignore)):
+        raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
+    was = overrides.unignore(paths.state_dir(), what)
+    still = _covering(config, what)
+    how = f"Take {still} out of `ignore` in {file}."
+    if still is not None and still not in config.ignore:
+        how = f"To have all of that looked after again: {command_line('ignore', '--remove', still)}"
+    if not was and still is None:
+        raise NotFoundError(f"{what} is not ignored.", f"`{command_line('ignore')}` lists what is.")
+    if not was:
+        raise NotFoundError(f"{what} is not on the list itself: it is ignored with {still}.", how)
+    if still is not None:
+        return f"{plain(what)} is off the list, and still ignored with {plain(still)}. {how}", True
+    then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now")
+    return f"{plain(what)} is no longer ignored. {then}", False
+
+
+def _covering(config: Config, what: str) -> str | None:
+    """Name what else has a session or folder left alone: a folder that it is in, or of what it is a subagent."""
+    names = (*config.ignore, *overrides.ignored(paths.state_dir()))
+    if what.startswith("/"):
+        return next((name for name in names if is_in(what, name)), None)
+    found, _ = stores_having(stores_of(config), what)
+    with suppress(RecoverydError):  # of a store that can't be read it is not known
+        return next(filter(None, (ignored_by(names, store, what) for store in found)), None)
+    return None
 
 
 def _is_there(config: Config, what: str) -> bool:

@@ -17,7 +17,7 @@ from recoveryd.diagnose.earlier_repairs import (
     undone_repair,
     vain_repairs,
 )
-from recoveryd.diagnose.left_alone import left_alone
+from recoveryd.diagnose.left_alone import ignored_by, is_in, left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import at_cap, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
@@ -38,6 +38,8 @@ __all__ = [
     "diagnose",
     "diagnose_unsendable",
     "holding_repair",
+    "ignored_by",
+    "is_in",
     "judged_state",
     "left_alone",
     "maybe_unread",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from recoveryd.clients import About, Store, lineage
@@ -16,21 +17,26 @@ def left_alone(context: Context, store: Store, session: str) -> bool:
     A folder stands for all in it, by whatever path it is reached. A session whose own record is gone may be in any
     folder, and the subagent of any session. Errors of the store pass.
     """
-    names = (*context.config.ignore, *ignored(context.state_dir))
+    return ignored_by((*context.config.ignore, *ignored(context.state_dir)), store, session) is not None
+
+
+def ignored_by(names: Sequence[str], store: Store, session: str) -> str | None:
+    """Return which of `names` (sessions and folders) has a session left alone; None where none does."""
     folders = [name for name in names if name.startswith("/")]
-    return bool(names) and any(
-        of in names or _in_doubt(about, folders) or any(_is_in(about.directory, name) for name in folders)
-        for of, about in lineage(store, session)
-    )
+    for of, about in lineage(store, session) if names else ():
+        named = next((name for name in names if name == of or is_in(about.directory, name)), None)
+        if named is not None or _in_doubt(about, folders):
+            return named or names[0]
+    return None
 
 
 def _in_doubt(about: About, folders: list[str]) -> bool:
     return about == About() or bool(folders and not about.directory)
 
 
-def _is_in(folder: str, other: str) -> bool:
+def is_in(folder: str, other: str) -> bool:
     """Whether a folder lies in another one, as both are spelled or as they really are."""
-    if not folder.startswith("/"):
+    if not (folder.startswith("/") and other.startswith("/")):
         return False
     try:
         real = PurePath(os.path.realpath(folder)).is_relative_to(os.path.realpath(other))

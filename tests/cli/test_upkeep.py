@@ -145,6 +145,32 @@ class TestIgnore:
             run("pause")
             assert "Nothing is repaired yet: paused" in removed()
 
+    def test_what_else_still_covers_a_session_or_a_folder_is_named(self, run: Run, tree: Tree, tmp_path: Path) -> None:
+        shop, inner = tmp_path / "shop", tmp_path / "shop" / "inner"
+        inner.mkdir(parents=True)
+        session = tree.stuck(directory=str(inner))
+        assert run("ignore", str(shop))[0] == 0
+        for what in (session, str(inner)):
+            code, _, err = run("ignore", "--remove", what)
+            assert code == 3 and f"is ignored with {shop}." in err and f"recoveryd ignore --remove {shop}" in err
+            assert run("ignore", what)[0] == 0
+            code, out, _ = run("ignore", "--remove", what)
+            out = " ".join(out.split())
+            assert code == 0 and f"still ignored with {shop}." in out and f"recoveryd ignore --remove {shop}" in out
+            assert "healed within" not in out and "no longer" not in out
+        run("ignore", session)
+        assert as_json(run, "ignore", "--remove", session)["ignored"] is True
+        assert as_json(run, "ignore", "--remove", str(shop))["ignored"] is False
+
+    def test_a_folder_of_the_configuration_that_still_covers_a_session_is_named(
+        self, run: Run, tree: Tree, tmp_path: Path
+    ) -> None:
+        session = tree.stuck(directory=str(tmp_path))
+        paths.config_file().parent.mkdir(parents=True)
+        paths.config_file().write_text(f'ignore = ["{tmp_path}"]\n')
+        code, _, err = run("ignore", "--remove", session)
+        assert code == 3 and f"Take {tmp_path} out of `ignore` in {paths.config_file()}" in err
+
     def test_what_the_configuration_ignores_is_listed_and_taken_out_there(self, run: Run, tree: Tree) -> None:
         paths.config_file().parent.mkdir(parents=True)
         paths.config_file().write_text('ignore = ["ses_c"]\n')
