@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from recoveryd.clients.opencode.configured_sdks import protocol_of
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
@@ -108,6 +110,63 @@ def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_p
     for one, shape in zip(planted, shapes, strict=True):
         assert [request.refused for request in there.prompt(one.id, shape.thinking)] == [None], shape.name
     assert store.load(healthy.id) == before
+
+
+def _named(file: Path, package: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lab = {"npm": package, "api": "http://127.0.0.1:9/v1", "models": {"m": {}}}
+    said = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps({**said, "provider": {**said.get("provider", {}), "lab": lab}}))
+
+
+def test_its_configuration_is_read_as_it_merges_it(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project for each place: there it says something, and so do all places before it."""
+    home, config = there.kilo.root / "home", there.kilo.root / "config"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    for name in ("KILO_CONFIG", "KILO_CONFIG_DIR", "KILO_CONFIG_CONTENT"):
+        monkeypatch.delenv(name, raising=False)
+    pairs = [f"{name}.{form}" for name in ("kilo", "opencode") for form in ("json", "jsonc")]
+    folders = ("", "src/", "src/.kilocode/", "src/.kilo/", ".kilocode/", ".kilo/")
+    places = [f"{folder}{name}" for folder in folders for name in pairs]
+    found = []
+    for at in range(len(places) + 1):
+        project = tmp_path / f"project{at}"
+        (project / "src").mkdir(parents=True)
+        (project / ".git").mkdir()
+        for which, place in enumerate(places[:at]):
+            _named(project / place, f"@ai-sdk/{('openai', 'mistral', 'xai')[which % 3]}")
+        for of_opencode in (project / ".opencode" / "opencode.json", config / "opencode" / "opencode.json"):
+            _named(of_opencode, "@ai-sdk/anthropic")
+        asked = str(project / "src")
+        _, merged = there.kilo.call("GET", "/config", directory=asked)
+        lab = (merged.get("provider") or {}).get("lab", {})
+        found.append((places[at - 1] if at else "", lab.get("npm", ""), protocol_of("lab", asked, client="kilo")))
+    spoken = {"": ""} | {f"@ai-sdk/{name}": name for name in ("openai", "mistral", "xai")}
+    assert [one for one in found if not one[2].startswith(spoken[one[1]]) or bool(one[1]) != bool(one[2])] == []
+    assert found[0][1:] == ("", "") and {one[1] for one in found} == {
+        "",
+        *(f"@ai-sdk/{n}" for n in spoken.values() if n),
+    }
+
+
+@pytest.mark.parametrize("place", ["project/kilo.json", "config/kilo/kilo.jsonc"])
+def test_a_custom_provider_that_its_own_configuration_names_heals(tmp_path: Path, place: str) -> None:
+    family = FAMILIES["gpt"]
+    try:
+        with Fake("gpt") as fake, Kilo(tmp_path / "kilo", fake.address) as kilo:
+            for file in (kilo.root / "config/opencode/opencode.json", kilo.root / "config/kilo/kilo.json"):
+                file.write_text(json.dumps({"autoupdate": False, "permission": {"*": "allow"}}))
+            (kilo.root / place).write_text(json.dumps(family.config(fake.address)))
+            shutil.copytree(kilo.root / "config", tmp_path / "daemon" / "config")
+            kilo.call("GET", "/session")
+            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
+                [made] = played(Stage(kilo, fake, daemon, family, VERSION), [SHAPES["tool-name-with-a-dot"]])
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert made.stuck and made.healed and len(made.again) == 3, made.tell()
 
 
 CLAUDE = replace(FAMILIES["openrouter"], provider="kilo", protocol="openrouter.chat")

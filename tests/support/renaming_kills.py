@@ -56,7 +56,7 @@ def main(kind: str, folder: Path) -> dict[str, int]:
                 assert settled.outcome in (Outcome.HEALED, Outcome.FAILED), settled
             for entry in ledger.history(9):
                 if entry.outcome is Outcome.HEALED:  # also one that was killed right behind its end
-                    assert ids_started_again(store.load(planted.id), NOW) is None
+                    assert ids_started_again(store.load(planted.id), NOW, store.client) is None
                     undo(store, ledger, entry)
         assert look() == before, f"killed at step {found['killed']}: neither whole nor as it was"
     return found
@@ -67,7 +67,7 @@ def _killed(store: Store, session: str, state: Path, steps: int) -> bool:
     child = os.fork()
     if child == 0:
         _die_at(steps)
-        silence = ids_started_again(store.load(session), NOW)
+        silence = ids_started_again(store.load(session), NOW, store.client)
         assert silence is not None
         with Ledger(state / "ledger.db") as ledger:
             recovery = Recovery(Context(ledger, Config(), state, clock=lambda: NOW / 1000))

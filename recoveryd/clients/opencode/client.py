@@ -15,7 +15,7 @@ from recoveryd.clients.opencode import (
     records,
     wrapped_ids,
 )
-from recoveryd.clients.opencode.configured_sdks import asks_its_maker
+from recoveryd.clients.opencode.configured_sdks import asks_its_maker, file_of
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.protocols import protocol_of
@@ -99,7 +99,7 @@ class Opencode:
             return ""
         return (
             f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
-            f"{failure.provider} in opencode.json: the client then sends it back"
+            f"{failure.provider} in {file_of(self.name)}: the client then sends it back"
         )
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
@@ -170,15 +170,15 @@ class Opencode:
             return None
         from recoveryd.clients.opencode import client_faults
 
-        return client_faults.hidden_by_compaction(store.load(session))
+        return client_faults.hidden_by_compaction(store.load(session), self.name)
 
     def next_failure(self, session: Session) -> Failure | None:
         from recoveryd.clients.opencode import client_faults
 
-        return client_faults.next_failure(session)
+        return client_faults.next_failure(session, self.name)
 
     def asks_its_maker(self, session: Session, failure: Failure) -> bool:
-        return asks_its_maker(failure.provider, session.directory, failure.error.url)
+        return asks_its_maker(failure.provider, session.directory, failure.error.url, client=self.name)
 
     def resumed_by(self, message: Message) -> str | None:
         return prompting.resumed_by(message)
@@ -202,12 +202,12 @@ class Opencode:
             return None
         from recoveryd.clients.opencode import client_faults
 
-        return client_faults.ids_started_again(store.load(session), ms)
+        return client_faults.ids_started_again(store.load(session), ms, self.name)
 
     def cut_off(self, session: Session) -> Diagnosis | None:
         from recoveryd.clients.opencode import client_faults
 
-        return client_faults.cut_off(session)
+        return client_faults.cut_off(session, self.name)
 
     def under_way(self, store: Store, session: str) -> str | None:
         return self._running_turns.under_way(store, session)

@@ -20,7 +20,7 @@ from recoveryd.core import (
 )
 
 
-def ids_started_again(session: Session, now_ms: int) -> Diagnosis | None:
+def ids_started_again(session: Session, now_ms: int, client: str) -> Diagnosis | None:
     """Find out, of OpenCode's own faults, whether ids started again in a session whose client goes by ids. No turn of
     it may be running.
     """
@@ -31,29 +31,31 @@ def ids_started_again(session: Session, now_ms: int) -> Diagnosis | None:
     waiting = waiting_prompts((*found.old, *found.new))
     ignored = bool(waiting) and wrapped_ids.ignores_prompts(session)
     evidence = {**found.evidence, "unanswered": [message.id for message in waiting], "ignored": ignored}
-    return Diagnosis(_failure(session, waiting[-1] if waiting else last), Refused(Kind.WRAPPED_IDS), evidence, ignored)
+    failure = _failure(session, waiting[-1] if waiting else last, client)
+    return Diagnosis(failure, Refused(Kind.WRAPPED_IDS), evidence, ignored)
 
 
-def cut_off(session: Session) -> Diagnosis | None:
+def cut_off(session: Session, client: str) -> Diagnosis | None:
     """Find out, of OpenCode's own faults, whether the last turn was never ended."""
     message = interrupted_turn.open_turn(session)
     if message is None:
         return None
-    return Diagnosis(_failure(session, message), Refused(Kind.INTERRUPTED_TURN), interrupted_turn.open_parts(message))
+    failure = _failure(session, message, client)
+    return Diagnosis(failure, Refused(Kind.INTERRUPTED_TURN), interrupted_turn.open_parts(message))
 
 
-def hidden_by_compaction(session: Session) -> Diagnosis | None:
+def hidden_by_compaction(session: Session, client: str) -> Diagnosis | None:
     """Find out, of OpenCode's own faults, whether a failed compaction keeps what stands before its tail from being
     sent.
     """
-    failure, (failed, lost) = next_failure(session), compactions.hidden_messages(session)
+    failure, (failed, lost) = next_failure(session, client), compactions.hidden_messages(session)
     if failure is None or not lost:
         return None
     evidence = {"compaction": failed, "hidden_messages": len(lost), "first": lost[0], "last": lost[-1]}
     return Diagnosis(failure, Refused(Kind.CONTEXT_OVERFLOW), evidence)
 
 
-def next_failure(session: Session) -> Failure | None:
+def next_failure(session: Session, client: str) -> Failure | None:
     """Make the failure that a fault of OpenCode's own is told as: with no error, of the newest prompt, whoever it asks;
     None where there is no message.
     """
@@ -63,15 +65,15 @@ def next_failure(session: Session) -> Failure | None:
     provider, model = _model(session)
     witness = _witness(session, provider, model)
     failure = Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
-    return as_asked(failure, session.directory)
+    return as_asked(failure, session.directory, client=client)
 
 
-def _failure(session: Session, message: Message) -> Failure:
+def _failure(session: Session, message: Message, client: str) -> Failure:
     model = message.data.get("model")
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
     failure = Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
-    return as_asked(failure, session.directory)
+    return as_asked(failure, session.directory, client=client)
 
 
 def _model(session: Session) -> tuple[str, str]:

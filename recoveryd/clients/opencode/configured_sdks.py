@@ -1,4 +1,4 @@
-"""What the user's own configuration of OpenCode says of a provider: its SDK, and where it is asked.
+"""What the user's own configuration of OpenCode, or of a fork, says of a provider: its SDK, and where it is asked.
 
 Of a custom provider nothing else tells the SDK.
 """
@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from recoveryd.clients.opencode.protocols import is_own_host
 from recoveryd.core import Failure
 
-_FILES = ("config.json", "opencode.json", "opencode.jsonc")  # in the order in which the client merges them
 _LARGEST = 1024 * 1024  # bytes of a configuration
 # What never ends is one token up to the end of the text: else each quote in it would be tried anew, for hours.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]])', re.DOTALL)
@@ -47,6 +46,37 @@ _BASE_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL
 
 
 @dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a client looks for its configuration: names of files, in the order in which it merges them.
+
+    `folder`: the user's own, with `names` in it. `projects`: in each folder of a project, group by group. `hidden`:
+    folders beside those, and in the user's home, with `inner` in them. `variables`: what its variables begin with.
+    """
+
+    folder: str
+    names: tuple[str, ...]
+    projects: tuple[tuple[str, ...], ...]
+    hidden: tuple[str, ...]
+    inner: tuple[str, ...]
+    variables: str
+
+
+_OWN = ("opencode.json", "opencode.jsonc")
+_OPENCODE = _Places("opencode", ("config.json", *_OWN), (_OWN,), (".opencode",), _OWN, "OPENCODE_CONFIG")
+# Of Kilo 7.7.9, as it merged them (tests/e2e/test_kilo.py): it reads files of OpenCode's name too, but not its folders.
+_KILOS = ("kilo.json", "kilo.jsonc")
+_KILO = _Places(
+    "kilo",
+    ("config.json", *_KILOS, *_OWN),
+    (_KILOS, _OWN),
+    (".kilocode", ".kilo"),
+    (*_KILOS[::-1], *_OWN[::-1]),
+    "KILO_CONFIG",
+)
+_PLACES = {"kilo": _KILO}  # of the others nothing is known: as OpenCode
+
+
+@dataclass(frozen=True, slots=True)
 class _Provider:
     """What one file says of a provider. `addresses`: where it is asked, for all or some of its models; `base`: that of
     its options, which goes before the others.
@@ -58,34 +88,34 @@ class _Provider:
     addresses: tuple[str, ...] = ()
 
 
-def protocol_of(provider: str, directory: str = "", root: str = "") -> str:
-    """Tell what is spoken to a provider by the configuration of a client that was started in `directory`; "" where that
-    does not say.
+def protocol_of(provider: str, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> str:
+    """Tell what is spoken to a provider by the configuration of a `client` that was started in `directory`; "" where
+    that does not say.
 
     `root`: where its project ends, which the client stores with each answer; "" to look for it. What the variables of
     the client's own shell say is known only as far as they are ours, too. Never raises.
     """
     found = ""
-    for said in _merged(directory, root):
+    for said in _merged(directory, root, client):
         found = (said or {}).get(provider, _Provider()).package or found
     return _PROTOCOLS.get(found, "")
 
 
-def as_asked(failure: Failure, directory: str = "", root: str = "") -> Failure:
+def as_asked(failure: Failure, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> Failure:
     """Add to a failure what the configuration says of its provider: the protocol, and the address that its error does
     not tell, as that of a conversation that is too long (see `protocol_of`).
     """
     error = failure.error
     if not error.url:
-        error = replace(error, url=_messages_address(failure, directory, root))
-    return replace(failure, error=error, protocol=protocol_of(failure.provider, directory, root))
+        error = replace(error, url=_messages_address(failure, directory, root, client))
+    return replace(failure, error=error, protocol=protocol_of(failure.provider, directory, root, client))
 
 
-def _messages_address(failure: Failure, directory: str, root: str) -> str:
+def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
     """Tell where a provider is asked in the form of Anthropic's; "" where that is not said of all models, or a file
     can't be read.
     """
-    files = list(_merged(directory, root))
+    files = list(_merged(directory, root, client))
     said = [one for each in files if each and (one := each.get(failure.provider)) is not None]
     packages = {package for one in said for package in one.packages}
     bases = [one.base for one in said if one.base][-1:]  # the last file wins
@@ -100,13 +130,18 @@ def _messages_address(failure: Failure, directory: str, root: str) -> str:
     return f"{told}/messages" if told and "{" not in told else ""  # what stands in braces the client's shell says
 
 
-def asks_its_maker(provider: str, directory: str = "", *told: str) -> bool:
+def file_of(client: str) -> str:
+    """Return the name of the file in which a client's configuration is."""
+    return _PLACES.get(client, _OPENCODE).projects[0][0]
+
+
+def asks_its_maker(provider: str, directory: str = "", *told: str, client: str = _OPENCODE.folder) -> bool:
     """Whether nothing leads `provider` to another service than its own: no configuration, and no address in `told`.
 
     Whichever file says it counts, one of a fork too: which of them the client goes by may depend on its shell. One that
     can't be read may say anything. Never raises.
     """
-    files = list(_merged(directory, "", family=True))
+    files = list(_merged(directory, "", client, family=True))
     if None in files:
         return False
     said = [one for each in files if each and (one := each.get(provider)) is not None]
@@ -124,16 +159,19 @@ def _is_own(provider: str, address: str) -> bool:
     return is_own_host(provider, host)
 
 
-def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapping[str, _Provider] | None]:
+def _merged(
+    directory: str, root: str, client: str, *, family: bool = False
+) -> Iterator[Mapping[str, _Provider] | None]:
     """Go through what each configuration says, in the order in which the client merges them: a later one wins. None for
     one that can't be read.
 
-    `family`: those of its forks too.
+    `family`: those of OpenCode and all its forks.
     """
-    env = os.environ.get
-    home, named, folder = env("HOME") or str(Path.home()), env("OPENCODE_CONFIG", ""), env("OPENCODE_CONFIG_DIR", "")
+    env, places = os.environ.get, _PLACES.get(client, _OPENCODE)
+    home, named, folder = (env(name, "") for name in ("HOME", places.variables, f"{places.variables}_DIR"))
+    home = home or str(Path.home())
     config = env("XDG_CONFIG_HOME") or f"{home}/.config"
-    for path in _files(directory, root or _root_of(directory), config, home, named, folder, family=family):
+    for path in _files(places, directory, root or _root_of(directory), config, home, named, folder, family=family):
         try:
             stat = os.stat(path)  # noqa: PTH116 - asked at each look at a session, of a dozen places
             if S_ISREG(stat.st_mode):
@@ -142,7 +180,7 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
             continue
         except (OSError, ValueError, RecursionError):
             yield None
-    if content := env("OPENCODE_CONFIG_CONTENT"):
+    if content := env(f"{places.variables}_CONTENT"):
         try:
             yield _named(content)
         except (ValueError, RecursionError):
@@ -151,20 +189,20 @@ def _merged(directory: str, root: str, *, family: bool = False) -> Iterator[Mapp
 
 @lru_cache(maxsize=64)
 def _files(
-    directory: str, root: str, config: str, home: str, named: str, folder: str, *, family: bool
+    places: _Places, directory: str, root: str, config: str, home: str, named: str, folder: str, *, family: bool
 ) -> tuple[str, ...]:
     """List the files that may configure a client, whether they are there or not. Of texts, as it is asked at each look.
 
     `directory`, `root`: where it was started, and where its project ends; `config`, `home`: the user's; `named`,
-    `folder`: what the client's variables name. `family`: those of its forks too.
+    `folder`: what the client's variables name. `family`: those of OpenCode and all its forks.
     """
     around = _around(directory, root)
-    files = [Path(config, "opencode", name) for name in _FILES]
+    files = [Path(config, places.folder, name) for name in places.names]
     files += _of_the_family(Path(config), around) if family else []
     files += [Path(named)] if named else []
-    files += [place / name for place in reversed(around) for name in _FILES[1:]]
-    files += [place / ".opencode" / name for place in (*around, Path(home)) for name in _FILES[1:]]
-    files += [Path(folder) / name for name in _FILES[1:]] if folder else []
+    files += [place / name for names in places.projects for place in reversed(around) for name in names]
+    hidden = dict.fromkeys(place / name for place in (*around, Path(home)) for name in places.hidden)
+    files += [place / name for place in (*hidden, *([Path(folder)] if folder else [])) for name in places.inner]
     return tuple(map(str, files))
 
 
@@ -173,7 +211,7 @@ def _of_the_family(home: Path, around: Sequence[Path]) -> list[Path]:
     names = [f"{client}.{suffix}" for client in _FAMILY for suffix in ("json", "jsonc")]
     folders = [place / client for place in (Path("/etc"), home) for client in _FAMILY]
     folders += [place for folder in around for place in (folder, *(folder / hidden for hidden in _HIDDEN))]
-    return [folder / name for folder in folders for name in (_FILES[0], *names)]
+    return [folder / name for folder in folders for name in (_OPENCODE.names[0], *names)]
 
 
 def _around(directory: str, root: str) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from recoveryd.clients.javascript import truthy
@@ -16,18 +17,25 @@ from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedErro
 
 _AT_ONCE_MS = 10_000
 Parts = Callable[[str], Iterable[Json | None]]
+Fails = Callable[[Message, Json], Failure]
 
 
 def look(
-    store: str, session: str, newest: Iterable[Message], parts: Parts, revert: Callable[[], Json | None]
+    store: str,
+    session: str,
+    newest: Iterable[Message],
+    parts: Parts,
+    revert: Callable[[], Json | None],
+    client: str = "opencode",
 ) -> SessionStatus:
     """Tell the status of a session: go through the newest messages (see `newest_first`) until one tells whether it
     failed, runs, or was answered.
 
     `parts` reads those of a message, `revert` what the session has of turns that its user took back. An aborted message
     tells it only if the model spoke in it: an abort may also cut off a refusal. A command that the user ran in the
-    session (`!ls`) is passed over.
+    session (`!ls`) is passed over. `client`: whose the store is, whose configuration says how a provider is asked.
     """
+    fails = partial(_failure, store, session, client)
     older, seen = iter(newest), list[Message]()
 
     def noted() -> Iterator[Message]:
@@ -35,12 +43,12 @@ def look(
             seen.append(message)
             yield message
 
-    found = _end_of(store, session, noted(), parts)
+    found = _end_of(fails, noted(), parts)
     if found.failure is not None and not found.running and (point := (revert() or {}).get("messageID")):
         seen += older
         at = next((at for at, message in enumerate(seen) if message.id == point), None)
         if at is not None:
-            found = _without(seen[: at + 1], found, _end_of(store, session, seen[at + 1 :], parts))
+            found = _without(seen[: at + 1], found, _end_of(fails, seen[at + 1 :], parts))
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
@@ -49,7 +57,7 @@ def look(
             found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
-    return replace(found, endless=_endless(store, session, chain(seen, older), parts))
+    return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
 
 
 def _imported(failed: Message) -> bool:
@@ -71,17 +79,17 @@ def _without(behind: Sequence[Message], whole: SessionStatus, kept: SessionStatu
     return replace(whole, last_answer=kept.last_answer, kept=kept)
 
 
-def _endless(store: str, session: str, newest: Iterable[Message], parts: Parts) -> Diagnosis | None:
+def _endless(store: str, session: str, client: str, newest: Iterable[Message], parts: Parts) -> Diagnosis | None:
     found = endless_compaction.rounds(newest, parts)
     if found is None:
         return None
     provider, model = _asks(found.prompt)
     failure = Failure(store, session, found.prompt.id, found.prompt.created, RecordedError(), provider, model)
-    failure = as_asked(failure)
+    failure = as_asked(failure, client=client)
     return Diagnosis(failure, Refused(Kind.ENDLESS_COMPACTION), {"compactions": found.compactions})
 
 
-def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -> SessionStatus:
+def _end_of(fails: Fails, newest: Iterable[Message], parts: Parts) -> SessionStatus:
     failures: list[Failure] = []
     running, answered, silent, took = 0, 0, False, False
     newest_user: str | None = None
@@ -103,7 +111,7 @@ def _end_of(store: str, session: str, newest: Iterable[Message], parts: Parts) -
         elif error is not None and error.get("name") != "MessageAbortedError":
             # Where anything of an answer came, the provider took the history.
             if not failures or not (took or any(True for _ in parts(failures[-1].message))):
-                failures.append(_failure(store, session, message, error))
+                failures.append(fails(message, error))
         elif error is None and not message.completed:
             if not running and not failures:
                 # Behind a turn that was cut off, say by a crash, a newer prompt may wait.
@@ -125,14 +133,14 @@ def _asks(message: Message) -> tuple[str, str]:
     return _text(names, "providerID"), _text(names, "modelID")
 
 
-def _failure(store: str, session: str, message: Message, error: Json) -> Failure:
+def _failure(store: str, session: str, client: str, message: Message, error: Json) -> Failure:
     provider, model = _asks(message)
     time = message.created or message.completed
     path = message.data.get("path")
     where = path if isinstance(path, Mapping) else {}
     of_summary = truthy(message.data.get("summary"))
     failure = Failure(store, session, message.id, time, read(error), provider, model, of_summary=of_summary)
-    return as_asked(failure, _text(where, "cwd"), _text(where, "root"))
+    return as_asked(failure, _text(where, "cwd"), _text(where, "root"), client)
 
 
 def _speaks(part: Json | None) -> bool:

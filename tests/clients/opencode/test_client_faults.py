@@ -226,7 +226,7 @@ def test_a_turn_that_may_be_under_way_is_neither_shown_nor_ended(
     bench = Bench(tmp_path, kinds=("interrupted_turn",))
     from recoveryd.clients.opencode.client_faults import cut_off as found
 
-    silence = found(tree.store.load(session))
+    silence = found(tree.store.load(session), tree.store.client)
     assert silence is not None
     before = tree.files()
     event = bench.recovery.attempt(case(tree.store, silence.failure, Kind.INTERRUPTED_TURN)).event

@@ -130,6 +130,56 @@ def test_a_folder_that_tells_nothing(project: Path, directory: str) -> None:
     assert protocol_of("lab", directory) == "anthropic.messages"
 
 
+# From the least to what wins over all others, as the real client merged them (tests/e2e/test_kilo.py).
+BOTH = tuple(f"work/project/{place}opencode.{form}" for place in ("", "src/") for form in ("json", "jsonc"))
+IN_A_KILO_FOLDER = ("kilo.jsonc", "kilo.json", "opencode.jsonc", "opencode.json")
+OF_KILO = (
+    *(f"kilo/{name}" for name in ("config.json", "kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")),
+    "named.json",
+    *(f"work/project/{place}kilo.{form}" for place in ("", "src/") for form in ("json", "jsonc")),
+    *BOTH,
+    *(
+        f"{place}/{hidden}/{name}"
+        for place in ("work/project/src", "work/project", ".")
+        for hidden in (".kilocode", ".kilo")
+        for name in IN_A_KILO_FOLDER
+    ),
+    *(f"dir/{name}" for name in IN_A_KILO_FOLDER),
+)
+OF_OPENCODE_ALONE = ("opencode/opencode.json", "work/project/.opencode/opencode.json", ".opencode/opencode.json")
+
+
+def test_kilo_goes_by_its_own_files_in_its_own_order(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILO_CONFIG", str(tmp_path / "named.json"))
+    monkeypatch.setenv("KILO_CONFIG_DIR", str(tmp_path / "dir"))
+    for name in OF_OPENCODE_ALONE:
+        say(tmp_path / name, "@ai-sdk/anthropic")
+    assert protocol_of("lab", str(project), client="kilo") == ""
+    for at, name in enumerate(OF_KILO):
+        package, spoken = (("@ai-sdk/openai", "openai.responses"), ("@ai-sdk/mistral", "mistral.chat"))[at % 2]
+        say(tmp_path / name, package)
+        assert protocol_of("lab", str(project), client="kilo") == spoken, name
+    monkeypatch.setenv("KILO_CONFIG_CONTENT", '{"provider": {"lab": {"npm": "@ai-sdk/xai"}}}')
+    assert protocol_of("lab", str(project), client="kilo") == "xai.chat"
+
+
+def test_opencode_does_not_go_by_the_files_of_kilo(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILO_CONFIG", str(tmp_path / "named.json"))
+    monkeypatch.setenv("KILO_CONFIG_CONTENT", '{"provider": {"lab": {"npm": "@ai-sdk/xai"}}}')
+    for name in OF_KILO:
+        if name not in BOTH:
+            say(tmp_path / name, "@ai-sdk/mistral")
+    assert protocol_of("lab", str(project)) == "anthropic.messages"
+
+
+def test_a_fork_of_which_nothing_is_known_goes_by_the_files_of_opencode(project: Path) -> None:
+    assert protocol_of("lab", str(project), client="opencode/Fork") == "anthropic.messages"
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("word", ['\\"', '"', "/* ", "//", ","])
 def test_what_never_ends_is_read_once(folder: Path, word: str) -> None:

@@ -300,3 +300,27 @@ def test_without_an_address_kilos_own_gateway_may_be_asked_in_either_form(
         wires = Clients(Config()).of(store).wires(store, failed)
         assert {wire.protocol for wire in wires} == spoken
         assert rules_for(failed, wires).name == (held if "" not in spoken else "unknown")
+
+
+def test_how_a_provider_is_asked_the_configuration_of_the_stores_own_client_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name, package in (("kilo", "@ai-sdk/openai-compatible"), ("opencode", "@ai-sdk/anthropic")):
+        file = tmp_path / "config" / name / f"{name}.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(f'{{"provider": {{"lab": {{"npm": "{package}"}}}}}}')
+    env = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    refused = {"name": "APIError", "data": {"message": "no", "statusCode": 400}}
+    model = {"providerID": "lab", "modelID": "kimi-k2-thinking"}
+    for name, spoken in (("kilo", "openai.chat"), ("opencode", "anthropic.messages")):
+        base = Base(tmp_path / "data" / name / f"{name}.db", NEW)
+        base.say("user", 1, model=model)
+        base.say("assistant", 2, error=refused, **model)
+        (store,) = [one for one in find_stores(Config(), env) if one.root == base.path]
+        client, session = Clients(Config()).of(store), store.load("ses_1")
+        found, next_one = store.look("ses_1").failure, client.next_failure(session)
+        assert found is not None and next_one is not None
+        assert (found.protocol, next_one.protocol) == (spoken, spoken)
+        advice = client.advice(found, Kind.REASONING_MISSING)
+        assert ("in kilo.json" in advice) is (name == "kilo")

@@ -42,10 +42,11 @@ SESSIONS = """SELECT id FROM session WHERE id > ?
 
 
 class RowReader:
-    """Reads the sessions of a database of OpenCode for the store `store`, up to the weight `max_session` each."""
+    """Reads the sessions of a database for the store `store` of a `client`, up to the weight `max_session` each."""
 
-    def __init__(self, store: str, database: Database, tables: Tables, max_session: int) -> None:
+    def __init__(self, store: str, client: str, database: Database, tables: Tables, max_session: int) -> None:
         self._store = store
+        self._client = client
         self._database = database
         self._path = database.path
         self._tables = tables
@@ -91,7 +92,7 @@ class RowReader:
 
             found = (rows.fetch(db, "message", str(i), self._path) for (i,) in db.execute(NEWEST, (session_id,)))
             newest = (self._message(row) for row in found if row is not None)
-            return session_status.look(self._store, session_id, newest, parts, revert)
+            return session_status.look(self._store, session_id, newest, parts, revert, self._client)
 
         return self._read(work) if tree.safe_name(session_id) else SessionStatus()
 

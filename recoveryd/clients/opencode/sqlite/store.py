@@ -52,7 +52,7 @@ class OpencodeSqlite:
         self._clock = clock
         self._database = Database(self.root, max_row=max_row, busy_s=busy_s, user=title)
         self._tables = schema.Tables(self._database)
-        self._reader = RowReader(self.id, self._database, self._tables, max_session)
+        self._reader = RowReader(self.id, client, self._database, self._tables, max_session)
         self._cursor = Cursor(self._database, self._tables, clock)
 
     def __repr__(self) -> str:
