@@ -96,17 +96,43 @@ class Rollout:
 
     def asks(self, text: str = "do it", *content: Json, trigger: str | None = None) -> str:
         """A turn begins with what its user wrote; the turn's id."""
-        self.turn = f"01a201b9-0000-7000-8000-{next(self._turns):012d}"
+        self.turn = self._turn_id()
         root = {"turn_id": self.turn, "root_turn_id": self.turn}
         asked = {**root, "turn_trigger": trigger, "parent_turn_id": None, "initiating_agent_path": None}
         begun = {"started_at": self.ms // 1000, "model_context_window": 258400, "collaboration_mode_kind": "default"}
         self.event("task_started", turn_attribution=asked, **root, **begun)
         self.line("turn_context", {**root, **_CONTEXT})
         self.item({**message("user", text, *content), "id": f"msg_{self.turn}"})
-        item = {"type": "UserMessage", "id": "x", "content": [{"type": "text", "text": text, "text_elements": []}]}
-        times = {"started_at_ms": self.ms, "completed_at_ms": self.ms}
-        self.event("item_completed", thread_id=self.thread, turn_id=self.turn, item=item, **times)
+        self._shown("UserMessage", content=[{"type": "text", "text": text, "text_elements": []}])
         return self.turn
+
+    def reviews(self) -> str:
+        """Its user asks for a `/review`, which a thread of its own begins to make; the turn's id."""
+        self.turn = own = self._turn_id()
+        self._shown("EnteredReviewMode", target={"type": "uncommittedChanges"}, user_facing_hint="current changes")
+        root, self.turn = {"root_turn_id": own}, self._turn_id()
+        asked = {"turn_id": self.turn, "turn_trigger": None, "parent_turn_id": own, "initiating_agent_path": None}
+        begun = {"started_at": self.ms // 1000, "model_context_window": 258400, "collaboration_mode_kind": "default"}
+        self.event("task_started", turn_attribution={**asked, **root}, turn_id=self.turn, **root, **begun)
+        self._shown("UserMessage", content=[{"type": "text", "text": "Review it.", "text_elements": []}])
+        self.turn = own
+        return own
+
+    def is_reviewed(self, **fields: Any) -> None:
+        """The review is over: `error` is what the reviewer was refused."""
+        self.item({**message("user", "<user_action>\n  <action>review</action>"), "id": "msg_r"})
+        self._shown("ExitedReviewMode", review_output=None)
+        self.item({**message("assistant", "It is well."), "id": "msg_2"})
+        self._ended(last_agent_message=None, **fields)
+
+    def _turn_id(self) -> str:
+        return f"01a201b9-0000-7000-8000-{next(self._turns):012d}"
+
+    def _shown(self, kind: str, **fields: Any) -> None:
+        """Something for the user's eyes."""
+        times = {"started_at_ms": self.ms, "completed_at_ms": self.ms}
+        item = {"type": kind, "id": "x", **fields}
+        self.event("item_completed", thread_id=self.thread, turn_id=self.turn, item=item, **times)
 
     def thinks(self, sealed: str = "gAAAA", **fields: Any) -> None:
         summary = [{"type": "summary_text", "text": "hm"}]

@@ -15,6 +15,7 @@ from recoveryd.core import Json, from_base64, media_type
 _OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})
 _OMITTED = "image content omitted because it could not be processed"
 _HEADER = 64  # characters of base64 by which an image is told
+CONFIGURATION = "configuration_update"  # how much the model is to think from there on
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
 
 
@@ -137,6 +138,7 @@ _COMPLETE: Mapping[str, Fields] = {
         "status": _TEXT,
     },
     "additional_tools": {"role": _TEXT, "tools": _is(list, needed=True)},
+    CONFIGURATION: {"reasoning": lambda value: isinstance(value, Mapping) and isinstance(value.get("effort"), str)},
     "web_search_call": {
         "status": _OPTIONAL,
         "action": lambda value: value is None or (isinstance(value, Mapping) and isinstance(value.get("type"), str)),

@@ -17,6 +17,7 @@ from recoveryd.core import Failure, Json, words
 PROTOCOL = "openai.responses"
 _EVENTS = words("task_started task_complete turn_aborted user_message thread_settings_applied thread_rolled_back")
 _INPUT = frozenset({"message", "function_call_output", "custom_tool_call_output", "tool_search_output"})
+_ITEMS = {b'"item":{"type":"UserMessage"': "prompt", b'"item":{"type":"EnteredReviewMode"': "review"}
 _WITHOUT_INNER = re.compile(rb'"type": ?"(turn_context|compacted)"')
 _LARGE = 1 << 20  # bytes of an event's line that is still read
 
@@ -31,6 +32,7 @@ class NewestTurns:
     end: int = 0
     mark: bytes = b""  # of what stands before `end`
     turn: str = ""  # that runs, by its id
+    review: str = ""  # the newest turn that is a `/review`: another thread has its history, and its error
     running: int = 0  # when that began
     spoke: bool = False  # the model said something in it
     prompt: str = ""  # the newest of the user, if nothing came of it yet
@@ -102,8 +104,9 @@ def _seen(fd: int, place: Place) -> _Seen | None:
         return _Seen(place.offset, "spoke")
     if outer == "turn_context" or (outer == "event_msg" and inner in _EVENTS):
         return _whole(fd, place, inner or outer)
-    if outer == "event_msg" and inner == "item_completed" and b'"item":{"type":"UserMessage"' in place.head:
-        return _whole(fd, place, "prompt")
+    if outer == "event_msg" and inner == "item_completed":
+        kind = next((kind for item, kind in _ITEMS.items() if item in place.head), None)
+        return _whole(fd, place, kind) if kind else None
     return None
 
 
@@ -125,16 +128,23 @@ def _settles(seen: list[_Seen]) -> bool:
     for event in reversed(seen[:-1]):  # in the order of the file
         spoke = spoke or event.kind == "spoke"
         if event.kind in ("task_complete", "turn_aborted", "task_started"):
-            return spoke and event.kind != "task_started" and not event.data.get("error")
+            begun = last.data.get("turn_id")
+            own = event.data.get("turn_id", begun) == begun  # else a reviewer began, and the review ends
+            return spoke and own and event.kind != "task_started" and not event.data.get("error")
     return False
 
 
 def _with(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTurns:
     """Return what is known with one more event."""
     data = event.data
+    if turns.review and turns.turn == turns.review and event.kind in ("prompt", "user_message", "spoke"):
+        return turns
     match event.kind:
+        case "review":
+            return replace(turns, turn=_text(data, "turn_id"), review=_text(data, "turn_id"), spoke=False)
         case "task_started":
-            return replace(turns, turn=_text(data, "turn_id"), running=event.at or 1, spoke=False)
+            turn = turn_begun(data, turns.review)
+            return replace(turns, turn=turn, running=event.at or 1, spoke=False)
         case "turn_context":
             return replace(turns, asked=(turns.asked[0], _text(data, "model") or turns.asked[1]))
         case "thread_settings_applied":
@@ -159,6 +169,8 @@ def _with(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTu
 def _completed(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTurns:
     error = event.data.get("error")
     ended = replace(turns, turn="", running=0, spoke=False, prompt="")
+    if turns.review and _text(event.data, "turn_id") == turns.review:
+        return replace(ended, prompt=turns.prompt)
     if not error:
         took = turns.spoke or bool(event.data.get("last_agent_message"))
         # What no model was asked for (a command of the user, say) settles nothing.
@@ -175,6 +187,15 @@ def _completed(turns: NewestTurns, event: _Seen, store: str, thread: str) -> New
         PROTOCOL,
     )
     return replace(ended, failures=(failure, *(() if turns.spoke else turns.failures)))
+
+
+def turn_begun(data: Json, review: str) -> str:
+    """Return the id of the turn that a `task_started` is of: a reviewer's is part of the `review` that asked for it
+    (0.169.0).
+    """
+    asked = data.get("turn_attribution")
+    parent = _text(asked, "parent_turn_id") if isinstance(asked, Mapping) else ""
+    return review if review and parent == review else _text(data, "turn_id")
 
 
 def prompt_of(turn: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import history_is_read
-from recoveryd.clients.codex.newest_turn import prompt_of
+from recoveryd.clients.codex.item_forms import CONFIGURATION, history_is_read
+from recoveryd.clients.codex.newest_turn import prompt_of, turn_begun
 from recoveryd.clients.codex.rollout_lines import first_line_fault
 from recoveryd.clients.codex.rollout_paths import is_thread
 from recoveryd.clients.json_lines import Line
@@ -58,6 +58,7 @@ class _Turn:
     aborted: bool = False
     error: Any = None
     spoke: bool = False
+    review: bool = False  # a `/review`: another thread was asked, and has its error
     by_exec: bool = False  # asked by `codex exec`: a process that reads the thread, and ends with the turn
 
 
@@ -74,6 +75,7 @@ class _Reader:
         self._unsure = ""  # where the last compaction stands, if it has a form that is not known
         self._last: Line | None = None
         self._number: int | None = None  # the newest that a line has
+        self._review = ""  # the newest turn that is a review
         self._about: dict[str, object] = {}  # the thread as a whole
 
     def read(self, line: Line) -> None:
@@ -101,7 +103,7 @@ class _Reader:
                 self._keep(line)
                 self._compacted(line, payload)
             case "turn_context":
-                self._about["comp_hash"] = payload.get("comp_hash")
+                self._about |= {key: payload.get(key) for key in ("comp_hash", "model")}
             case "event_msg":
                 self._event(line, payload, json_lines.line_time(data.get("timestamp")))
 
@@ -151,6 +153,8 @@ class _Reader:
     def _item(self, line: Line, payload: Json) -> None:
         part = Part(part_id(line.offset), "", payload, line.raw)
         turn = self._turn(line)
+        if part.type == CONFIGURATION:
+            self._about["configured"] = self._about.get("model")
         if part.type == "message" and _text(payload, "role") in _INPUT:
             turn.input.append(part)
         else:
@@ -183,21 +187,26 @@ class _Reader:
         if kind == "task_started":
             asked = payload.get("turn_attribution")
             by_exec = isinstance(asked, Mapping) and asked.get("turn_trigger") == "exec"
-            self.turns.append(_Turn(_text(payload, "turn_id") or f"turn_{line.offset}", at, by_exec=by_exec))
+            begun = turn_begun(payload, self._review)
+            if not begun or begun != self._review:
+                self.turns.append(_Turn(begun or f"turn_{line.offset}", at, by_exec=by_exec))
         elif kind == "thread_rolled_back":
             said = {"type": ROLLED_BACK, "num_turns": payload.get("num_turns")}
             self._turn(line).output.append(Part(part_id(line.offset), "", said, line.raw))
         elif kind == "task_complete":
             turn = self._turn(line)
-            turn.completed, turn.error = at, payload.get("error")
+            turn.completed, turn.error = at, None if turn.review else payload.get("error")
             turn.spoke = turn.spoke or bool(payload.get("last_agent_message"))
         elif kind == "turn_aborted":
             turn = self._turn(line)
             turn.completed, turn.aborted = at, True
         elif kind in ("user_message", "item_completed"):
             item = payload.get("item")
-            own = kind == "user_message" or (isinstance(item, Mapping) and item.get("type") == "UserMessage")
-            self._turn(line).asked |= own
+            what = item.get("type") if isinstance(item, Mapping) else None
+            self._turn(line).asked |= kind == "user_message" or what == "UserMessage"
+            if what == "EnteredReviewMode":
+                self._review = _text(payload, "turn_id")
+                self.turns.append(_Turn(self._review, at, review=True))
 
 
 _READ = frozenset(
@@ -310,8 +319,8 @@ def _messages(turn: _Turn) -> list[Message]:
         answered["aborted"] = True
     if turn.by_exec:
         answered["exec"] = True
-    if turn.completed and not turn.spoke and not turn.error and not turn.aborted:
-        answered["shell"] = True  # no model was asked
+    if turn.review or (turn.completed and not turn.spoke and not turn.error and not turn.aborted):
+        answered["shell"] = True  # no model was asked for an answer to what this thread holds
     output = turn.output
     if turn.error and output:  # the request that failed held them: what is refused is an empty answer behind them
         steps = f"steps-{turn.id}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from recoveryd.clients.codex.item_forms import sent_item
+from recoveryd.clients.codex.item_forms import CONFIGURATION, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, in_history, is_prompt
 from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
@@ -69,13 +69,21 @@ def _instructions(session: Session) -> Iterable[Block]:
 
 def _told_by_items(session: Session) -> bool:
     """Whether the model that is asked has its tools and, behind them, first words as stored items (0.169.0: GPT-5.6 and
-    later), with no switch to another one behind them.
+    later), with no switch to another one behind them. Tools alone are an update of those.
     """
     items = [(part.type, _told_to_model(part.data or {})) for part in _in_order(session)]
     newest = False
     for (kind, told), (_, following) in pairwise([*items, ("", "")]):
-        newest = bool(following) if kind == _TOOLS else newest and not told.startswith("<model_switch>")
+        newest = newest or bool(following) if kind == _TOOLS else newest and not told.startswith("<model_switch>")
     return newest
+
+
+def _configures(session: Session) -> bool:
+    """Whether the model that is asked is the one that was last told its configuration by an item: with a model that is
+    not (0.169.0: all before GPT-6.1, and most providers), no such item is sent.
+    """
+    about = next((part.data or {} for message in session.messages for part in message.parts if part.type == META), {})
+    return bool(about.get("configured") == about.get("model"))
 
 
 def _told_to_model(body: Json) -> str:
@@ -91,12 +99,13 @@ def _in_order(session: Session) -> list[Part]:
 def _replayed(session: Session) -> list[Block]:
     """List the items in the order of the file, as the last compaction and what was rolled back leave them."""
     found: list[Block] = []
+    unsent = (LAST,) if _configures(session) else (LAST, CONFIGURATION)
     for part in _in_order(session):
         if part.type == COMPACTED:
             found = [] if (part.data or {}).get("replaces") else _summed_up(found, part)
         elif part.type == ROLLED_BACK:
             found = _rolled_back(found, (part.data or {}).get("num_turns"))
-        elif part.type != LAST and (body := sent_item(part.data, in_history=in_history(part.id))) is not None:
+        elif part.type not in unsent and (body := sent_item(part.data, in_history=in_history(part.id))) is not None:
             found.append(Block(body, part.message_id, part.id))
     return found
 

@@ -20,7 +20,7 @@ from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.wire import CodexWire
 from recoveryd.clients.store import SessionStatus, stored_images
 from recoveryd.core import Change, ConflictError, Edit, Marks, NotFoundError, StoreError, failpoint
-from tests.support.rollouts import THREAD, Rollout, message, threads
+from tests.support.rollouts import NOT_VERIFIED, THREAD, Rollout, message, threads
 
 OTHER = "01a201b9-82b1-7263-872f-20dfb3075cd4"
 
@@ -270,6 +270,52 @@ def test_a_command_of_the_user_is_no_answer(rollout: Rollout, store: CodexThread
     rollout.event("task_started", turn_id="t9")
     rollout.event("task_complete", turn_id="t9", last_agent_message=None)
     assert store.look(THREAD).failure is not None
+
+
+REFUSED = {"message": NOT_VERIFIED, "codex_error_info": "other"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_reviewer_is_refused_is_not_refused_of_the_thread_that_asked(
+    rollout: Rollout, store: CodexThreads, known: bool
+) -> None:
+    """0.169.0 has `/review` made by a thread of its own, and writes its error into both."""
+    rollout.healthy()
+    assert not known or store.look(THREAD).failure is None
+    rollout.reviews()
+    rollout.is_reviewed(error=REFUSED)
+    look = store.look(THREAD)
+    assert (look.failure, look.earlier, look.newest_user, look.running) == (None, (), None, 0)
+    assert all(one.error is None for one in store.load(THREAD).messages)
+    rollout.asks("again")
+    turn = rollout.is_refused()
+    look = store.look(THREAD)
+    assert look.failure is not None and (look.failure.message, look.earlier) == (turn, ())
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("ends", ["answered", "refused", "aborted", "killed"])
+def test_a_review_settles_nothing_of_a_thread_that_is_refused(
+    rollout: Rollout, store: CodexThreads, ends: str, known: bool
+) -> None:
+    turn = rollout.stuck()
+    assert not known or store.look(THREAD).failure
+    review = rollout.reviews()
+    with rollout.open():
+        look = store.look(THREAD)
+        assert look.running and look.silent and look.newer
+    if ends == "aborted":
+        rollout.item(message("assistant", "Review was interrupted."))
+        rollout.event("turn_aborted", turn_id=review, reason="interrupted")
+    elif ends != "killed":
+        rollout.is_reviewed(**({"error": REFUSED} if ends == "refused" else {}))
+    for look in (store.look(THREAD), threads(rollout.home).look(THREAD)):
+        assert look.failure is not None and (look.failure.message, look.newer, look.earlier) == (turn, False, ())
+    session = store.load(THREAD)
+    assert [one.id for one in session.messages if one.error is not None] == [turn]
+    assert [one.id for one in session.messages if one.data.get("shell")] == [review]
+    rollout.healthy()
+    assert store.look(THREAD).failure is None
 
 
 def compacts(rollout: Rollout) -> None:

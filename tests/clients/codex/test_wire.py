@@ -46,6 +46,7 @@ SAME: tuple[dict[str, Any], ...] = (
     {"type": "function_call_output", "output": "of no call"},
     {"type": "additional_tools", "role": "developer", "tools": []},
 )
+NO_EFFORT: tuple[Any, ...] = (None, {}, "low", [], {"effort": 5}, {"effort": None})
 PASSED_OVER: tuple[dict[str, Any], ...] = (
     {"type": "other"},
     {"type": "item_reference", "id": "x"},
@@ -68,6 +69,8 @@ PASSED_OVER: tuple[dict[str, Any], ...] = (
     {"type": "tool_search_call", "call_id": "call_1", "arguments": {}},
     message("system", "x"),
     {"type": "function_call_output", "call_id": "call_none", "output": "x"},
+    *({"type": "configuration_update", "reasoning": told} for told in NO_EFFORT),
+    {"type": "configuration_update"},
 )
 
 
@@ -276,6 +279,39 @@ def test_tools_stand_before_it_where_a_model_that_takes_them_as_an_item_goes_on_
     assert rest[1 : 1 + len(alone)] == alone
     rollout.line("turn_context", {"model": "gpt-5.2"})
     assert [block.type for block in sent(rollout).blocks()] == ["message", *(one["type"] for one in rest)]
+
+
+def test_tools_that_change_in_a_thread_do_not_bring_back_what_was_told_first(rollout: Rollout) -> None:
+    """As 0.169.0 did with gpt-6.1-sol once a feature was turned off: each place in an error was two off."""
+    tools = {"type": "additional_tools", "role": "developer", "tools": []}
+    rollout.item(tools)
+    rollout.item(message("developer", "You are an agent."))
+    rollout.healthy()
+    rollout.item(message("developer", "This is an incremental tools update."))
+    rollout.item(tools)
+    rollout.healthy()
+    types = [block.type for block in sent(rollout).blocks()]
+    assert types[:3] == ["additional_tools", "message", "message"] and types.count("additional_tools") == 2
+
+
+TOLD = {"type": "configuration_update", "reasoning": {"effort": "low"}}
+
+
+def test_a_configuration_is_sent_to_the_model_that_was_told_it(rollout: Rollout) -> None:
+    """As 0.169.0 did with gpt-6.1-sol of a provider named "OpenAI", then with gpt-5.6-sol, which is told none."""
+
+    def told() -> int:
+        return [dict(block.body) for block in sent(rollout).blocks()].count(TOLD)
+
+    rollout.line("turn_context", {"model": "gpt-6.1-sol"})
+    rollout.item(TOLD)
+    rollout.line("turn_context", {"model": "gpt-6.1-sol"})
+    assert told() == 1
+    rollout.line("turn_context", {"model": "gpt-5.6-sol"})
+    assert told() == 0
+    rollout.line("turn_context", {"model": "gpt-6.1-terra"})
+    rollout.item(TOLD)
+    assert told() == 2
 
 
 def test_a_compaction_of_an_older_client_leaves_the_words_of_the_user_and_a_summary(rollout: Rollout) -> None:

@@ -22,8 +22,8 @@ _threads = itertools.count(1)
 class Rollout:
     """Turns of a thread. Every method that adds a line returns nothing; `lines` are what is written, newlines apart."""
 
-    def __init__(self, directory: Path, *, seed: str = "", model: str = MODEL) -> None:
-        self.model = model
+    def __init__(self, directory: Path, *, seed: str = "", model: str = MODEL, configured: bool = False) -> None:
+        self.model, self.configured = model, configured
         number = next(_threads)
         self._namespace = uuid.uuid5(uuid.NAMESPACE_OID, f"{seed or number}")
         self._numbers = itertools.count(1)
@@ -52,6 +52,9 @@ class Rollout:
         self.item({"type": "message", "id": self.id("msg"), "role": "user", "content": [*words, *parts]})
         said = {"type": "UserMessage", "id": self._time_id(), "content": [{"type": "text", "text": prompt}]}
         self._completed(said)
+        if self.configured:  # as where the client has just loaded the thread
+            told: Item = {"type": "configuration_update", "reasoning": {"effort": "low"}}
+            self.item(told, harness_authored_configuration=True)
 
     def reasoning(self, sealed: str, text: str = "thinking", **fields: Any) -> None:
         """Reasoning of the model; `sealed` is its encrypted content, `fields` come on top."""
@@ -94,11 +97,11 @@ class Rollout:
         replaced = {"replacement_history": history, "replacement_history_metadata": notes}
         self.line("compacted", {"message": message, **replaced})
 
-    def item(self, payload: Item) -> None:
-        """Something that is replayed, as it is given."""
+    def item(self, payload: Item, **more: Any) -> None:
+        """Something that is replayed, as it is given; `more` is noted of it."""
         number = next(self._sequence)
-        marks = {"history_sequence": number, "sampled_through_sequence": number - 1, "client_authored": False}
-        if payload["type"] != "additional_tools":
+        marks = {"history_sequence": number, "sampled_through_sequence": number - 1, "client_authored": False, **more}
+        if payload["type"] not in ("additional_tools", "configuration_update"):
             payload = {**payload, "internal_chat_message_metadata_passthrough": {"turn_id": self._turn}}
         self._write({"type": "response_item", "payload": payload, "metadata": marks})
 

@@ -37,10 +37,11 @@ class Shape:
     slow: bool = False  # for the long form alone
     model: str = MODEL  # that is asked
     begun: str = ""  # the model that was asked first; "": the same
+    configured: bool = False  # its provider is named "OpenAI": the client tells such a model its configuration by items
 
     def build(self, directory: Path) -> Rollout:
         """The thread, not written yet: two turns before the fault and two behind it."""
-        rollout = Rollout(directory, model=self.begun or self.model)
+        rollout = Rollout(directory, model=self.begun or self.model, configured=self.configured)
         sound_turns(rollout, 2)
         self.turns(rollout)
         sound_turns(rollout, 2)
@@ -66,11 +67,12 @@ def stuck(*kinds: str, **more: Any) -> Callable[[Turns], Turns]:
     return _declared(STUCK, kinds, more)
 
 
-def again(name: str, *, begun: str = SOL) -> None:
+def again(name: str, *, begun: str = SOL, configured: bool = False) -> None:
     """Declare a shape once more, of a thread in which a model since GPT-5.6 is asked: each place is another."""
     shape = STUCK[name]
     more = f"{name}-on-{SOL}" if begun == SOL else f"{name}-moved-to-{SOL}"
-    STUCK[more] = replace(shape, name=more, model=SOL, begun=begun, slow=False)
+    more = f"{more}-configured" if configured else more
+    STUCK[more] = replace(shape, name=more, model=SOL, begun=begun, slow=False, configured=configured)
 
 
 def mended(turns: Turns) -> Turns:

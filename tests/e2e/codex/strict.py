@@ -40,6 +40,7 @@ TYPES = {
     "file_search_call",
     "code_interpreter_call",
     "additional_tools",
+    "configuration_update",
 }
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 PREFIXES |= {"web_search_call": "ws", "local_shell_call": "lsh", "compaction": "cmp"}

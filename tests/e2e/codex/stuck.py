@@ -539,7 +539,9 @@ def calls_of_another_provider_in_500_turns(rollout: Rollout) -> None:
 
 
 again("picture-that-is-named-among-several")
+again("picture-that-is-named-among-several", configured=True)
 again("picture-that-is-named-behind-another-prompt")
+again("picture-that-is-named-behind-another-prompt", configured=True)
 again("picture-that-is-named-behind-another-prompt", begun=MODEL)
 again("picture-in-a-custom-output-that-is-named")
 again("picture-inside-a-compaction")

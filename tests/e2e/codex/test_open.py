@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.codex.healing import watching
-from tests.e2e.codex.shapes import STUCK
+from tests.e2e.codex.pictures import png
+from tests.e2e.codex.provider import call
+from tests.e2e.codex.shapes import REFUSED_PICTURE, STUCK
 from tests.e2e.codex.world import running
 from tests.e2e.install import UnavailableError
 
@@ -63,5 +65,35 @@ def test_a_refused_fork_goes_on_once_the_thread_that_it_was_made_from_is_healed(
                 server.call("thread/resume", threadId=fork)
                 assert server.turn(fork, "after that")["status"] == "completed"
             assert "none is stuck" in daemon.run("scan").stdout
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def test_what_a_reviewer_is_refused_takes_nothing_out_of_the_thread_that_asked_for_the_review(tmp_path: Path) -> None:
+    """Both have the error. The reviewer's own thread is healed; the other one has three sound images, which stay."""
+    try:
+        with running(tmp_path / "client") as world, watching(tmp_path / "daemon", world) as daemon:
+            codex, provider = world.codex, world.provider
+            for name in ("one", "two", "three"):
+                (codex.directory / f"{name}.png").write_bytes(png(4, 4, noise=len(name)))
+            (codex.directory / "bad.png").write_bytes(REFUSED_PICTURE)
+            shown = (part for name in ("one", "two", "three") for part in ("-i", f"{name}.png"))
+            thread = codex.exec("look", *shown, "--").thread
+            before, asked = codex.rollout(thread).read_bytes(), len(provider.asked(thread))
+            assert before.count(b"data:image/png") == 3
+            provider.script("").append([call("view_image", path=str(codex.directory / "bad.png"))])
+            with codex.server() as server:
+                server.call("thread/resume", threadId=thread)
+                target = {"type": "custom", "instructions": "look at bad.png"}
+                server.call("review/start", threadId=thread, target=target, delivery="inline")
+                server.wait("turn/completed")
+            assert b'"error":{' in codex.rollout(thread).read_bytes()
+            assert len(provider.asked(thread)) == asked, "another thread asked"
+            daemon.wait(lambda: bool(daemon.history()), "nothing was healed")
+            [entry] = daemon.history()
+            assert (entry["kind"], entry["outcome"]) == ("media_rejected", "healed") and entry["session"] != thread
+            assert "none is stuck" in daemon.run("scan").stdout
+            assert codex.rollout(thread).read_bytes().startswith(before)
+            assert codex.resume(thread, "go on").error is None
     except UnavailableError as reason:
         pytest.skip(str(reason))

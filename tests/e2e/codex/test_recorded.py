@@ -31,6 +31,8 @@ def test_lines_that_tests_write_have_the_fields_of_real_ones(tmp_path: Path, mod
     made = Rollout(tmp_path / "made")
     made.healthy()
     made.compacted([message("user", "do it")])
+    made.reviews()
+    made.is_reviewed()
     built = forms(made.bytes()) if model == MODEL else {}
     planted = Planted(tmp_path, model=model)
     planted.turn("do it")
@@ -55,6 +57,10 @@ def worked(world: World, model: str) -> str:
     with world.codex.server() as server:
         server.call("thread/resume", threadId=thread)
         server.call("thread/compact/start", threadId=thread)
+        server.wait("turn/completed")
+        server.notices.clear()
+        target = {"type": "custom", "instructions": "look at it"}
+        server.call("review/start", threadId=thread, target=target, delivery="inline")
         server.wait("turn/completed")
     return thread
 

@@ -54,7 +54,8 @@ class World:
 
     def prompt(self, planted: Planted, text: str = "go on") -> Turn:
         """Prompt a thread; the turn is kept with it."""
-        turn = self.codex.resume(planted.thread, text, "-m", planted.shape.model)
+        named = ("-c", 'model_providers.fake.name="OpenAI"') if planted.shape.configured else ()
+        turn = self.codex.resume(planted.thread, text, "-m", planted.shape.model, *named)
         planted.turns.append(turn)
         return turn
 
