@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from recoveryd.clients import json_lines
@@ -36,6 +37,7 @@ from recoveryd.disk import group_by_place, tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
 _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
+_TAIL = 1 << 16  # bytes at its end in which the client notes its title again (2.1.330), and looks for it
 
 
 class ClaudeCodeTranscripts(GrowingFiles[Found]):
@@ -62,7 +64,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         self.writes_to = (self.root,)
         self._max_file = max_file
         self._status: dict[str, TranscriptStatus] = {}
-        self._abouts: dict[str, About] = {}
+        self._abouts: dict[str, tuple[int, About]] = {}  # and the file's size, of which it was read
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = transcript_paths.session_of(names)
@@ -92,20 +94,21 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         return min((one for one in since if one is not None), default=None)
 
     def about(self, session_id: str) -> About:
-        known = self._abouts.get(session_id)
-        if known is not None:
-            return known
         try:
             with self._open(session_id) as (fd, path, found):
-                lines = (line.raw for line in json_lines.forward(fd, path, most=_HEAD))
-                read = transcript.read(lines, path)
+                size = os.fstat(fd).st_size
+                read_of, about = self._abouts.get(session_id, (-1, About()))
+                if read_of == size:
+                    return about
+                head = (line.raw for line in json_lines.forward(fd, path, most=_HEAD))
+                read = transcript.read(chain(head, _titles(fd, size) if size > _HEAD else ()), path)
         except NotFoundError:
             return About()
         except OSError as error:
             raise tree.error_of(error, f"read the transcript of {session_id}") from error
         about = About(read.title, read.directory, transcript_paths.parent_of(found))
         if about.directory:
-            keep_newest(self._abouts, session_id, about)
+            keep_newest(self._abouts, session_id, (size, about))
         return about
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
@@ -237,6 +240,13 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             raise tree.error_of(error, f"list {self.root}") from error
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
+
+
+def _titles(fd: int, size: int) -> list[bytes]:
+    """List the lines at the end of a transcript that tell its title, the last one last. OSError."""
+    places = json_lines.backward(fd, max(0, size - _TAIL), size)
+    lines = (os.pread(fd, place.end - place.offset, place.offset) for place in places)
+    return [line for line in lines if transcript.is_title(line)][::-1]
 
 
 def _may_hold(folders: Found, name: str) -> bool:

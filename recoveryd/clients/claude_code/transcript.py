@@ -278,6 +278,12 @@ def part_id(uuid: str, index: int) -> str:
     return f"{uuid}.{index:05d}"
 
 
+def is_title(raw: bytes) -> bool:
+    """Whether a line tells the title of its session."""
+    data = parse(raw)
+    return data is not None and any(_title(data))
+
+
 def _title(data: Json) -> Iterable[tuple[str, str]]:
     kind = data.get("type")
     for name, key in (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")):

@@ -20,7 +20,7 @@ from recoveryd.clients.claude_code import line_file, running
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
-from recoveryd.clients.store import SessionStatus, all_written, untouched
+from recoveryd.clients.store import About, SessionStatus, all_written, untouched
 from recoveryd.core import BusyStoreError, Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
 from recoveryd.diagnose import Context, Next, Triage, diagnose
 from recoveryd.ledger import Ledger
@@ -662,4 +662,20 @@ def test_a_session_is_called_by_its_title_else_by_what_was_asked_first(store: Cl
     assert store.load(made.session).title == title
     made.event({"type": "summary", "summary": "Files", "leafUuid": made.last})
     made.write(store.root)
-    assert store.load(made.session).title == "Files"
+    assert store.load(made.session).title == store.about(made.session).title == "Files"
+
+
+def test_a_large_session_is_called_by_the_title_at_its_end(store: ClaudeCodeTranscripts) -> None:
+    """As its client's own list calls it, and also one that was looked at before it was named."""
+    made = Transcript(cwd=CWD)
+    made.user("first words")
+    made.event({"type": "api-request-shape", "shape": "x" * 300_000})
+    made.user("later words")
+    made.write(store.root)
+    assert store.about(made.session) == About("first words", CWD)
+    for title in ("my name for it", "another"):
+        made.event({"type": "custom-title", "customTitle": title, "sessionId": made.session})
+        made.event({"type": "ai-title", "aiTitle": "The model's", "sessionId": made.session})
+        made.user("more words " * 1_000)
+        made.write(store.root)
+        assert store.about(made.session) == About(title, CWD)
