@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrappe
 from recoveryd.clients import Config
 from recoveryd.core import ConfigProblem, UsageError, command_line
 from recoveryd.doctor import reference_problems
-from recoveryd.settings import change, create, paths, settings_as_toml
+from recoveryd.settings import but_of_environment, change, create, paths, settings_as_toml
 
 
 def config(arguments: argparse.Namespace) -> int:
@@ -66,7 +67,7 @@ def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:
             print_labelled(out, "wrong", f"{one.key}: {one.says}")
             print_labelled(out, "", one.next)
         if not path.exists():
-            out.print(f"There is no {path}: all settings are the defaults.")
+            out.print(f"There is no {path}: all settings are the defaults{but_of_environment(os.environ)}.")
         elif not found:
             out.print(f"{path} is sound.")
 

@@ -21,7 +21,7 @@ from recoveryd.core import RecoverydError, __version__, command_line
 from recoveryd.disk import private_files
 from recoveryd.service import Background, Manager, Service, base, of_this_system, plugins, shell_settings
 from recoveryd.service import uninstall as leave
-from recoveryd.settings import load, load_sound, paths
+from recoveryd.settings import load, load_sound, paths, variables
 
 
 def install(arguments: argparse.Namespace) -> int:
@@ -141,7 +141,7 @@ def _print(manager: Manager, made: Service, *, as_json: bool) -> int:
 
 def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
     """List what a person should know of this service and would otherwise find out late."""
-    for name in sorted(name for name in os.environ if name.startswith("RECOVERYD_")):
+    for name in variables(os.environ):
         yield f"{name} is set in this shell, which the service does not see: what it says belongs in {place}."
     if any(part in (".cache", "tmp") for part in Path(made.command[0]).parts):
         yield f"{made.command[0]} looks temporary; the service needs it as long as it is installed."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from recoveryd.core import Entry, Outcome, __version__, command_line
 from recoveryd.diagnose import Needing
 from recoveryd.disk import REPLACED, LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status
-from recoveryd.settings import paths
+from recoveryd.settings import but_of_environment, paths
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -107,7 +108,8 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "store", none)
     _show_summary(out, found.summary, whose)
     print_field(out, "ignored", ", ".join(found.ignored))
-    print_field(out, "config", f"{found.config}{'' if found.config.exists() else ' (not there: all defaults)'}")
+    missing = "" if found.config.exists() else f"not there: all defaults{but_of_environment(os.environ)}"
+    print_field(out, "config", str(found.config), missing)
     print_field(out, "ledger", str(found.ledger))
     print_field(out, "log", str(found.log))
 

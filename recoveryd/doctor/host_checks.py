@@ -17,7 +17,7 @@ from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
-from recoveryd.settings import ignored, paused
+from recoveryd.settings import but_of_environment, ignored, paused
 from recoveryd.tell import Desktop, Toast, can_show
 from recoveryd.watch import folders
 
@@ -41,7 +41,8 @@ def check_config(patient: Patient) -> Iterator[Check]:
     if patient.config_file.exists():
         yield ok("config", f"{patient.config_file} is sound.")
     else:
-        yield ok("config", f"There is no {patient.config_file}: all settings are the defaults.")
+        but = but_of_environment(os.environ)
+        yield ok("config", f"There is no {patient.config_file}: all settings are the defaults{but}.")
 
 
 def check_state_folder(patient: Patient) -> Iterator[Check]:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
 from recoveryd.settings.edit import change, create, edit_text, parse_text, replace
-from recoveryd.settings.load import check, load, load_sound, may_forbid, settings_as_toml
+from recoveryd.settings.load import (
+    but_of_environment,
+    check,
+    load,
+    load_sound,
+    may_forbid,
+    settings_as_toml,
+    variables,
+)
 from recoveryd.settings.logs import setup
 from recoveryd.settings.overrides import Pause, ignored, paused, why_held
 from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, not_blank
@@ -22,6 +30,7 @@ __all__ = [
     "Notify",
     "Pause",
     "Section",
+    "but_of_environment",
     "change",
     "check",
     "create",
@@ -38,5 +47,6 @@ __all__ = [
     "replace",
     "settings_as_toml",
     "setup",
+    "variables",
     "why_held",
 ]

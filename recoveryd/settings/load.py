@@ -157,11 +157,22 @@ def _fields(model: type[BaseConfig]) -> Iterator[tuple[str, FieldInfo]]:
             yield name, field
 
 
+def variables(env: Mapping[str, str]) -> list[str]:
+    """List the names of the variables that set a key."""
+    return sorted(name for name in env if name.startswith(_PREFIX))
+
+
+def but_of_environment(env: Mapping[str, str]) -> str:
+    """Tell, behind "all defaults", what the environment sets; "" where it sets nothing."""
+    named = ", ".join(variables(env))
+    return f", but for {named} of the environment" if named else ""
+
+
 def _overlay(model: type[BaseConfig], data: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Put the environment over `data`, in place. Returns which key came from which variable, and what is wrong."""
     known = {_PREFIX + key.upper().replace(".", "_"): (key, field) for key, field in _fields(model)}
     sources, problems = {}, []
-    for name in sorted(name for name in env if name.startswith(_PREFIX)):
+    for name in variables(env):
         if name not in known:
             problems.append(f"{_SHELL} has {name}, which is no setting{_nearest(name, known)}.")
             continue

@@ -495,11 +495,17 @@ def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Pa
     assert run("--config", str(tmp_path / "none.toml"), "scan")[0] == 3
 
 
-def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path) -> None:
+def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config" / "recoveryd" / "config.toml"
     assert run("config", "path") == (0, f"{path}\n", "")
     assert as_json(run, "config", "path") == {"schema": 1, "path": str(path)}
     assert run("config", "check")[1] == f"There is no {path}: all settings are the defaults.\n"
+    monkeypatch.setenv("RECOVERYD_DRY_RUN", "true")
+    said = "all settings are the defaults, but for RECOVERYD_DRY_RUN of the environment."
+    assert run("config", "check")[1] == f"There is no {path}: {said}\n"
+    assert "(not there: all defaults, but for RECOVERYD_DRY_RUN of the environment)" in run("status")[1]
+    assert any(said in check["says"] for check in as_json(run, "doctor")["checks"])
+    monkeypatch.delenv("RECOVERYD_DRY_RUN")
     path.parent.mkdir(parents=True)
     path.write_text("max_retries = 5\n")
     assert run("config", "check") == (0, f"{path} is sound.\n", "")
