@@ -53,8 +53,8 @@ class Rollout:
         said = {"type": "UserMessage", "id": self._time_id(), "content": [{"type": "text", "text": prompt}]}
         self._completed(said)
         if self.configured:  # as where the client has just loaded the thread
-            told: Item = {"type": "configuration_update", "reasoning": {"effort": "low"}}
-            self.item(told, harness_authored_configuration=True)
+            update: Item = {"type": "configuration_update", "reasoning": {"effort": "low"}}
+            self.item(update, harness_authored_configuration=True)
 
     def reasoning(self, sealed: str, text: str = "thinking", **fields: Any) -> None:
         """Reasoning of the model; `sealed` is its encrypted content, `fields` come on top."""
