@@ -143,7 +143,7 @@ class Sweeper:
         self._remember(store, fresh)
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:
-            count = len(known.keys() | seen)
+            count = sum(1 for _ in store.session_ids())  # a database named only those of late
             logger.info("watching {} ({} session{})", store.root, count, "" if count == 1 else "s")
             if old:
                 logger.info(

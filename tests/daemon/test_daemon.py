@@ -684,6 +684,21 @@ def test_an_old_failure_is_left_to_scan(tree: Tree, tmp_path: Path) -> None:
     assert daemon.events == [] and not is_healed(tree, session)
 
 
+def test_the_sessions_of_a_store_are_counted_as_a_scan_counts_them(
+    tree: Tree, tmp_path: Path, lines: list[str]
+) -> None:
+    """A database names only those of late to the daemon."""
+    base = Base(tree.root.parent / "opencode.db", clock=time.time)
+    for days in (40, 3):
+        made = SessionBuilder(int(time.time() * 1000) - days * 86_400_000)
+        made.user("question")
+        made.assistant("answer")
+        write_sqlite(made.planted(), base.path)
+    with running(tmp_path, base.store) as daemon:
+        daemon.idle()
+    assert f"INFO watching {base.path} (2 sessions)" in lines
+
+
 def test_what_the_user_alone_can_mend_is_said_once_a_session(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
