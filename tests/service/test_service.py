@@ -845,10 +845,11 @@ def test_a_home_of_codex_that_only_the_shell_names_goes_into_its_own_section(
     assert load(Config, config(home), {}).opencode.data_dirs == ()
 
 
+@pytest.mark.parametrize("has", ["claude/projects", "claude", "nothing yet"])
 def test_a_folder_of_claude_code_that_only_the_shell_names_goes_into_its_own_section(
-    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, has: str
 ) -> None:
-    (home / "claude" / "projects").mkdir(parents=True)
+    (home / has).mkdir(parents=True)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
     assert run("install")[0] == 0
     assert load(Config, config(home), {}).claude_code.config_dirs == (home / "claude",)
@@ -858,21 +859,22 @@ def test_a_folder_of_claude_code_that_only_the_shell_names_goes_into_its_own_sec
 
 @pytest.mark.parametrize(("variable", "name"), [("KILO_DB", "Kilo"), ("MIMOCODE_DB", "MiMo Code")])
 @pytest.mark.parametrize("already", ["", '[[opencode.stores]]\npath = "/mine.db"\nname = "Mine"  # kept\n'])
+@pytest.mark.parametrize("made", [True, False], ids=["made", "not made yet"])
 def test_a_database_of_a_fork_that_only_the_shell_names_goes_among_the_stores_under_its_name(
-    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, already: str
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, already: str, made: bool
 ) -> None:
-    base = Base(home / "elsewhere" / "f.db")
+    path = Base(home / "elsewhere" / "f.db").path if made else home / "elsewhere" / "f.db"
     config(home).parent.mkdir(parents=True)
     config(home).write_text(already)
-    monkeypatch.setenv(variable, str(base.path))
+    monkeypatch.setenv(variable, str(path))
     assert run("install")[0] == 0
     found = load(Config, config(home), {})
     mine = [("/mine.db", "Mine")] if already else []
-    assert [(str(one.path), one.name) for one in found.opencode.stores] == [*mine, (str(base.path), name)]
+    assert [(str(one.path), one.name) for one in found.opencode.stores] == [*mine, (str(path), name)]
     assert already in config(home).read_text()
     assert run("install")[0] == 0
     assert load(Config, config(home), {}) == found
-    (store,) = [one for one in find_stores(found, {"HOME": str(home)}) if one.id == str(base.path)]
+    (store,) = [one for one in find_stores(found, {"HOME": str(home)}) if one.id == str(path)]
     assert Whose(found, []).title(store.id) == name
     assert run("uninstall")[0] == 0
     assert config(home).read_text() == already

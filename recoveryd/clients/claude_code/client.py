@@ -48,14 +48,14 @@ class ClaudeCode(WithoutServer):
             if not (folder.expanduser() / transcript_paths.PROJECTS).is_dir():
                 yield ConfigProblem(
                     "claude_code.config_dirs",
-                    f"{folder} has no folder `{transcript_paths.PROJECTS}`",
-                    "Name the folder that CLAUDE_CONFIG_DIR names (usually ~/.claude).",
+                    f"{folder} has no folder `{transcript_paths.PROJECTS}`.",
+                    "Is it the one that CLAUDE_CONFIG_DIR names (usually ~/.claude)? `run` waits for a first session.",
                 )
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        """Tell of a folder that only `CLAUDE_CONFIG_DIR` names."""
+        """Tell of a folder that only `CLAUDE_CONFIG_DIR` names, also before the first session in it."""
         del state
-        found = (store for store in seen_here_alone(self, service, env) if store.exists())
+        found = seen_here_alone(self, service, env)
         return ShellSettings({"config_dirs": tuple(str(store.home) for store in found)})
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:

@@ -46,9 +46,12 @@ class Fork:
 
     def path(self, env: Mapping[str, str]) -> Path:
         """Return its database, which may not be there."""
+        return self.data(env) / (self.named(env) or self.database)
+
+    def named(self, env: Mapping[str, str]) -> str:
+        """Return which database its variable names; "" for none."""
         named = env.get(self.variable, "")
-        usable = named and named != ":memory:" and "\0" not in named
-        return self.data(env) / (named if usable else self.database)
+        return "" if named == ":memory:" or "\0" in named else named
 
     def data(self, env: Mapping[str, str]) -> Path:
         """Return its data folder, which may not be there."""
@@ -82,6 +85,11 @@ class ConfiguredFork:
         """Return where its databases are, also those that are not there."""
         del env
         return self.databases
+
+    def named(self, env: Mapping[str, str]) -> str:
+        """Return no database: it is known by no variable."""
+        del env
+        return ""
 
     def data(self, env: Mapping[str, str]) -> Path | None:
         """Return no data folder: nobody says where it is."""
@@ -135,8 +143,8 @@ class ForkedOpencode(Opencode):
         return ""  # no key of the configuration names its server
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        """Find a database that only a variable of the shell names."""
+        """Find a database that only a variable of the shell names, also one that its client has not made yet."""
         del state
-        found = [store for store in seen_here_alone(self, service, env) if store.exists()]
+        found = [store for store in seen_here_alone(self, service, env) if store.exists() or self.fork.named(env)]
         named = tuple({"path": store.id, "name": self.title} for store in found)
         return ShellSettings({"stores": named}, section="opencode")
