@@ -88,7 +88,7 @@ def store_named(config: Config, ledger: Ledger, recovery: str) -> Store:
     found = find_store(stores_of(config), ledger, wanted)
     if found is not None:
         return found
-    raise NotFoundError(*whose_by(config, ledger).missing(wanted))
+    raise NotFoundError(*whose_by(config, ledger).missing(wanted, recovery))
 
 
 def tell_client_undone(config: Config, store: Store, what: Entry | Event, *, quiet: bool) -> None:

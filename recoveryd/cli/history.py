@@ -138,13 +138,15 @@ def show(arguments: argparse.Namespace) -> int:
             out.print("Its originals are no longer in the ledger.")
         if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print()
-            if store is not None and is_abandoned(store):
-                originals = command_line("ledger", "export", entry.id)
+            originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
+            if store is None:
+                print_wrapped(out, f"Its store is not found: `{back}` says why. The originals, as files: {originals}")
+            elif is_abandoned(store):
                 print_wrapped(
                     out, f"Its client keeps its sessions elsewhere by now. The originals, as files: {originals}"
                 )
             else:
-                out.print(f"To take it back: {command_line('undo', entry.id)}")
+                out.print(f"To take it back: {back}")
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 

@@ -23,7 +23,7 @@ from recoveryd.clients.opencode.client import Opencode
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import Content, Store, is_abandoned
-from recoveryd.core import Change, Failure, Marks, RecordedError, Session, UsageError
+from recoveryd.core import Change, Failure, Marks, RecordedError, Session, UsageError, command_line
 from recoveryd.settings import BaseConfig
 
 if TYPE_CHECKING:
@@ -260,10 +260,12 @@ class Whose:
         """Whether what stands for the title of a store's sessions may be words of theirs: `Content.quoting_titles`."""
         return self.content(store_id).quoting_titles
 
-    def missing(self, store_id: str) -> tuple[str, str]:
+    def missing(self, store_id: str, recovery: str) -> tuple[str, str]:
         """Tell why the store of a recovery is not found, in a sentence, and what to do about it."""
         if not os.path.lexists(store_id):
-            return f"The store {store_id} is not there.", "Is its disk mounted, and the configuration as it was?"
+            hint = "Is its disk mounted, and the configuration as it was? If it was copied to another place: "
+            export = command_line("ledger", "export", recovery)
+            return f"The store {store_id} is not there.", f"{hint}`{export}` gives the originals."
         known = _CLIENTS.get(name := self.name(store_id))
         says = f"{store_id} ({_title(name)}) is there, but no configuration or variable names it any more."
         if known is None or known.forked:

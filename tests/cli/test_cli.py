@@ -274,6 +274,24 @@ def test_of_a_tree_that_its_client_left_the_originals_are_had_as_files(tree: Tre
     assert "left behind when it moved to a database" in status and "is dead" not in status
 
 
+def test_of_a_store_that_was_copied_the_originals_are_had_as_files(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a new disk, or a home of another name. A store that was moved on its disk is known again."""
+    tree.stuck()
+    run("scan", "--repair")
+    name = newest(run)
+    shutil.copytree(tmp_path / "data", tmp_path / "new")
+    shutil.rmtree(tmp_path / "data")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
+    export = f"recoveryd ledger export {name}"
+    out = " ".join(run("show", name)[1].split())
+    assert f"Its store is not found: `recoveryd undo {name}` says why." in out and export in out
+    code, _, err = run("undo", name)
+    assert code == 3 and "Is its disk mounted" in err and export in " ".join(err.split())
+    assert run("ledger", "export", name, "--out", str(tmp_path / "kept"))[0] == 0
+
+
 def test_undo_puts_it_back_and_says_so(tree: Tree, run: Run) -> None:
     tree.stuck(blank_answer, EMPTY)
     before = tree.files()
