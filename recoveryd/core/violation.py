@@ -36,6 +36,7 @@ class Claims:
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})
+    image_bytes: int = 0  # that one image may have, as the error tells; 0: it does not
 
     def means(self, block: Block, source: Json) -> bool:
         """Whether the error means this image or document of a block."""

@@ -24,7 +24,7 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.store_paths import config_home
 from recoveryd.clients.opencode.stores import find_stores
-from recoveryd.clients.opencode.versions import forms_of, goes_by_ids, protocols_of, versions_tested
+from recoveryd.clients.opencode.versions import as_signed_in, forms_of, goes_by_ids, protocols_of, versions_tested
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.shortening import Shortening
@@ -90,7 +90,8 @@ class Opencode:
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         forms = forms_of(store, self.server, failure.session)
         spoken = protocols_of(store, failure, forms)
-        return [wire for protocol in spoken for wire in wires_of(failure, protocol, forms)]
+        sent = as_signed_in(store, failure, forms)
+        return [wire for protocol in spoken for wire in wires_of(failure, protocol, sent)]
 
     def advice(self, failure: Failure, kind: Kind) -> str:
         """Name the line that has it send the reasoning back, as it does for the makers' own providers."""

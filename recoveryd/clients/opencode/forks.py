@@ -13,7 +13,7 @@ from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.store_paths import config_home
-from recoveryd.clients.opencode.versions import protocols_of
+from recoveryd.clients.opencode.versions import as_signed_in, protocols_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import FORK, NEW, Form
 from recoveryd.clients.plugin import Plugin
@@ -127,11 +127,12 @@ class ForkedOpencode(Opencode):
         """List both forms that it may have taken over, its own first: a plan is right under each. So it is under both
         protocols where its own gateway was asked for Claude, and the error tells no address.
         """
-        forms = dict.fromkeys((self.fork.form, FORK, NEW))
+        forms = tuple(dict.fromkeys((self.fork.form, FORK, NEW)))
         spoken = protocols_of(store, failure, forms, self.fork.gateway)
         unsaid = self.fork.gateway and not any(spoken) and not failure.error.url and failure.provider == self.name
         protocols = _AT_GATEWAY if unsaid else spoken
-        return [wire for protocol in protocols for wire in wires_of(failure, protocol, forms)]
+        sent = as_signed_in(store, failure, forms)
+        return [wire for protocol in protocols for wire in wires_of(failure, protocol, sent)]
 
     def config_problems(self) -> Iterator[ConfigProblem]:
         yield from ()

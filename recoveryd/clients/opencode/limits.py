@@ -40,7 +40,7 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
         logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[-_LOGS:]  # Kilo writes two at once
     except OSError:
         return None
-    newest = max(filter(None, (_newest_error(_read(log, _TAIL), failure) for log in logs)), key=_when, default="")
+    newest = max(filter(None, (_newest_error(read_end(log, _TAIL), failure) for log in logs)), key=_when, default="")
     return error_record.read(newest[:_LINE]) if newest and _when(newest) >= failure.time - _SAME_TURN_MS else None
 
 
@@ -84,7 +84,7 @@ def clears_by_settings(server: OpencodeServer, store: Store, failure: Failure, d
         return _at(found, "compaction").get("prune") is not False
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     folders = [config, *([Path(directory), Path(directory) / ".opencode"] if directory.startswith("/") else [])]
-    off = any(_OFF.search(_read(folder / name, _LONGEST)) for folder in folders for name in _NAMES)
+    off = any(_OFF.search(read_end(folder / name, _LONGEST)) for folder in folders for name in _NAMES)
     return False if off else None
 
 
@@ -96,7 +96,7 @@ def _at(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _read(path: Path, most: int) -> str:
+def read_end(path: Path, most: int) -> str:
     """Read the end of a regular file; "" of anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.protocols import protocol_of, spoken_before
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.wire.form import FORK, NEW, PAGED, Form
 from recoveryd.clients.store import Store
-from recoveryd.core import Failure
+from recoveryd.core import Failure, json_of
 
 
 def versions_tested(client: str) -> tuple[tuple[int, ...], ...]:
@@ -22,6 +24,7 @@ def versions_tested(client: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(map(int, version.split("."))) for version in versions)
 
 
+_LARGEST = 1_000_000  # bytes of a file of logins
 TESTED = versions_tested("opencode")
 _NEW_SINCE = (1, 14)  # by the source; 1.2.1 and 1.18.33 were run
 # It takes the newest message by time and not by id: its maintainers say so (issue 42583), and all of TESTED were run.
@@ -56,6 +59,24 @@ def protocols_of(store: Store, failure: Failure, forms: Iterable[Form], gateway:
         return (spoken,)
     told = spoken_before(store.load(failure.session), failure)
     return (told,) if told else (spoken, "anthropic.messages")
+
+
+def as_signed_in(store: Store, failure: Failure, forms: Sequence[Form]) -> Sequence[Form]:
+    """Have the forms of 1.18 and of its forks send as they do with a login of ChatGPT, where the client has one: then
+    OpenAI gets the system prompt beside the items, and each place in its errors is one less.
+    """
+    if failure.provider != "openai" or not _by_login(store.home / "auth.json", failure.provider):
+        return forms
+    return tuple(replace(form, system_is_item=False) if form in (NEW, FORK) else form for form in forms)
+
+
+def _by_login(path: Path, provider: str) -> bool:
+    """Whether the client has a login to a provider, and no key. Nothing else of that file is looked at."""
+    from recoveryd.clients.opencode.limits import read_end  # late: only a stuck session needs it
+
+    said = json_of(read_end(path, _LARGEST))
+    login = said.get(provider) if isinstance(said, dict) else None
+    return isinstance(login, dict) and login.get("type") == "oauth"
 
 
 def goes_by_ids(store: Store, server: OpencodeServer, session: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recoveryd.core import Block, CallLimits, Json, Kind, Turn, Violation, half_character
 from recoveryd.providers.anthropic import schema
-from recoveryd.providers.anthropic.media import MANY, MAX_REQUEST, media_fault, sources
+from recoveryd.providers.anthropic.media import MANY, MAX_BASE64, MAX_REQUEST, media_fault, sources
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 # What Anthropic's own servers carry out; its newer tools end alike.
@@ -16,7 +16,7 @@ _SERVER_NAME = re.compile(r"web_search|web_fetch|advisor|(?:\w+_)?code_execution
 _TOO_HEAVY = "the images of the conversation have more than 32 MB together"
 
 
-def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violation]:
+def check_blocks(turns: Sequence[Turn], limits: CallLimits, image_bytes: int = 0) -> Iterator[Violation]:
     """List the violations of Anthropic's rules that each stand in one block, whatever stands around it."""
     seen: set[str] = set()
     media = [source for turn in turns for block in turn.blocks for source in sources(block.body)]
@@ -33,14 +33,14 @@ def check_blocks(turns: Sequence[Turn], limits: CallLimits) -> Iterator[Violatio
             if half_character(block.body):
                 yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
             if media:
-                yield from _refused_media(index, block, excess, heaviest)
+                yield from _refused_media(index, block, excess, heaviest, image_bytes or MAX_BASE64)
 
 
-def _refused_media(index: int, block: Block, excess: int, heaviest: Json | None) -> Iterator[Violation]:
+def _refused_media(index: int, block: Block, excess: int, heaviest: Json | None, most: int) -> Iterator[Violation]:
     """Find what of a block is refused in any request, or else what is only too large among so many."""
-    faults = [(source, media_fault(source, many=excess > 0)) for source in sources(block.body)]
+    faults = [(source, media_fault(source, many=excess > 0, most=most)) for source in sources(block.body)]
     refused = [(source, why or _TOO_HEAVY) for source, why in faults if why or source is heaviest]
-    alone = [one for one in refused if not excess or one[0] is heaviest or media_fault(one[0], many=False)]
+    alone = [one for one in refused if not excess or one[0] is heaviest or media_fault(one[0], many=False, most=most)]
     if refused:
         meant = tuple(alone or refused)
         yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], excess=0 if alone else excess, media=meant)

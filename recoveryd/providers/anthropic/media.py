@@ -1,7 +1,7 @@
 """What an Anthropic provider refuses of an image or a document, told from the first bytes of it.
 
-Limits, by the provider's own error texts: of an image 5 MB of base64 and 8000 pixels a side (2000 with more than 20
-images), of all in a request 32 MB.
+Limits, by the provider's own error texts: of an image 10 MB of base64 (5 MB at some doors, and before: then the
+error says so) and 8000 pixels a side (2000 with more than 20 images), of all in a request 32 MB.
 """
 
 from __future__ import annotations
@@ -10,12 +10,24 @@ from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Json, from_base64, media_type, pixels
 
-MAX_BASE64 = 5 * 1024 * 1024  # characters
+MAX_BASE64 = 10 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 _SORTS = ("image", "document")
 UNREADABLE = _NO_IMAGE, _NO_PDF = "it is no image that the provider can read", "it is no PDF document"
 _HEAD = 4096  # of base64, a multiple of four: the sizes of most images stand there
+_DOCUMENTS = frozenset(  # that Bedrock takes beside PDFs; what is refused of one, its error tells
+    {
+        "text/csv",
+        "text/html",
+        "text/markdown",
+        "text/plain",
+        "application/msword",
+        "application/vnd.ms-excel",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    }
+)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
@@ -34,9 +46,9 @@ def sources(body: Json, sort: str = "") -> Iterator[Json]:
             yield from sources(item, sort)
 
 
-def media_fault(source: Json, *, many: bool) -> str | None:
+def media_fault(source: Json, *, many: bool, most: int = MAX_BASE64) -> str | None:
     """Tell why Anthropic refuses an image or document, as half a sentence; None. `many`: the request has more than 20
-    images.
+    images; `most`: characters that an image may have.
     """
     if source.get("type") != "base64":
         return None
@@ -45,8 +57,10 @@ def media_fault(source: Json, *, many: bool) -> str | None:
     found = media_type(head) if head is not None else None
     if declared == "application/pdf":
         return None if found == declared else _NO_PDF
-    if len(data) > MAX_BASE64:
-        return f"it has {len(data) / 1e6:.1f} MB, and the provider takes 5"
+    if declared in _DOCUMENTS:
+        return None
+    if len(data) > most:
+        return f"it has {len(data) / 2**20:.1f} MB, and the provider takes {most / 2**20:.0f}"
     if found not in _IMAGES or declared not in _IMAGES:
         return _NO_IMAGE
     if found != declared:

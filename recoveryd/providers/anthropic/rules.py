@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info, media_of
 from recoveryd.providers.anthropic.block_rules import check_blocks
@@ -32,7 +33,7 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
         found += _accused(index, turn, claims)
     if turns and turns[0].role != "user":
         found.append(Violation(Kind.ROLE_ORDER, 0, None, "the first message is not the user's"))
-    found += check_blocks(turns, limits)
+    found += check_blocks(turns, limits, claims.image_bytes)
     found += _rejected_thinking(turns, claims)
     found += _open_loop(turns, claims.thinking)
     return sorted(found, key=lambda v: v.turn)
@@ -42,17 +43,22 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
     it names none that can be found.
 
-    Or the image or document that it names, if nothing can be found to be wrong with any: damaged further in, say.
+    Or the image or document that it names, where nothing can be found to be wrong with it: damaged further in, say. And
+    how large an image may be there.
     """
     if kind_info(refused.kind).signature:
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
         rejected = thinking[thinking.index(named.part_id) :] if named is not None and known else thinking
         return Claims(accused=frozenset(rejected))
-    if refused.kind is not Kind.MEDIA_REJECTED or any(v.kind is refused.kind for v in check(request, Claims())):
+    if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
-    placed = [(named, source) for source in _named_media(refused, named.body)] if named is not None else []
-    return Claims(media=frozenset(media_of(*one) for one in _meant(refused, request, placed)))
+    told = Claims(image_bytes=refused.limit if refused.sort == "image" else 0)
+    found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}
+    unknown = [named] if named is not None and named.part_id not in found else []
+    placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
+    meant = placed if found else _meant(refused, request, placed)
+    return replace(told, media=frozenset(media_of(*one) for one in meant))
 
 
 def _named_media(refused: Refused, body: Json) -> Iterator[Json]:

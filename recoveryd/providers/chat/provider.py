@@ -17,6 +17,7 @@ from recoveryd.providers.sentences.rows import squeeze
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=64)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
+_LARGEST_IMAGE = 5 * 1024 * 1024  # characters of base64, where an error speaks of images and tells no limit
 
 
 def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
@@ -81,7 +82,8 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         held = ((block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort))
-        faults = {media_of(*one): media.media_fault(one[1], many=False) for one in held}
+        most = refused.limit or _LARGEST_IMAGE
+        faults = {media_of(*one): media.media_fault(one[1], many=False, most=most) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
         return Claims(media=none or frozenset(one for one, why in faults.items() if why))
 

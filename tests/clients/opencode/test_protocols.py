@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,35 @@ def test_what_the_refusal_or_the_configuration_says_of_it_counts_for_more(tmp_pa
 
 def test_before_1_14_copilot_was_asked_by_chat_completions_alone(tmp_path: Path) -> None:
     assert spoken_to(tmp_path, text("no thinking"), version=OLD) == [CHAT]
+
+
+@pytest.mark.parametrize(
+    ("login", "provider", "version", "at_head"),
+    [
+        ({"type": "oauth", "access": "x"}, "openai", NEW, "user"),
+        ({"type": "api", "key": "x"}, "openai", NEW, "developer"),
+        (None, "openai", NEW, "developer"),
+        ("{", "openai", NEW, "developer"),
+        ({"type": "oauth", "access": "x"}, "openai", OLD, "developer"),
+        ({"type": "oauth", "access": "x"}, "azure", NEW, "developer"),
+    ],
+)
+@pytest.mark.parametrize("client", ["opencode", "kilo"])
+def test_with_a_login_of_chatgpt_the_system_prompt_is_no_item(
+    tmp_path: Path, client: str, login: Any, provider: str, version: str, at_head: str
+) -> None:
+    """1.18.34 and Kilo 7.7.9, held to their requests; 1.1.53 and 1.2.1 send it as an item all the same."""
+    if client == "kilo" and version == OLD:
+        return  # it has no such database
+    session = SessionBuilder(model={"providerID": provider, "modelID": "gpt-6.1-sol"})
+    session.user("go on")
+    base = Base(tmp_path / "x.db", version)
+    write_sqlite(session.planted(), base.path)
+    if login is not None:
+        text_of = login if isinstance(login, str) else json.dumps({provider: login, "anthropic": {"type": "oauth"}})
+        (tmp_path / "auth.json").write_text(text_of)
+    store = OpencodeSqlite(base.path, client=client, title=client)
+    failed = Failure(store.id, session.planted().id, "m", 0, RecordedError(), provider, "gpt-6.1-sol")
+    wires = Clients(Config()).of(store).wires(store, failed)
+    built = [wire.stored(store.load(failed.session)).turns[0].role for wire in wires]
+    assert built and set(built) == {at_head}

@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recoveryd.clients.opencode.error_record import read as read_error
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
 from recoveryd.core.edits import edited
 from recoveryd.core.model import Edit, Kind
 from recoveryd.core.request import Block, Request, Turn
 from recoveryd.core.violation import Claims, Violation
+from recoveryd.providers import classify
 from recoveryd.providers.anthropic.bound_thinking import unbound
-from recoveryd.providers.anthropic.rules import check
+from recoveryd.providers.anthropic.rules import check, claims
 from tests.e2e.media import png
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, Generated, generate, soup
@@ -273,8 +275,30 @@ def test_a_document_may_have_what_an_image_may_not_and_counts_as_none() -> None:
     assert found(wire([paper, words()], [words()], NEXT)) == []
     assert found(wire([*([wide] * 19), *([media("document", b"%PDF-1.7", "application/pdf")] * 2)], GO, NEXT)) == []
     assert len(found(wire([wide] * 21, GO, NEXT))) == 21
-    heavy = media("image", png(4, 4) + b" " * 4_500_000, "image/png")
-    assert found(wire([heavy], GO, NEXT)) == [("media_rejected", "0.0")]
+    sheet = media("document", b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")
+    assert found(wire([sheet, media("document", b"a;b", "text/csv")], GO, NEXT)) == []
     assert len(found(wire([deepcopy(paper) for _ in range(6)], GO, NEXT))) == 1, (
         "the heaviest, where all have more than 32 MB"
     )
+
+
+def test_an_image_may_have_10_mb_or_what_the_error_says() -> None:
+    mb = 2**20
+    sent = wire([media("image", png(4, 4) + b" " * (n * mb * 3 // 4), "image/png") for n in (4, 6, 9, 11)], GO, NEXT)
+    assert found(sent) == [("media_rejected", "0.3")]
+    assert {place for _, place in found(sent, replace(OFF, image_bytes=5 * mb))} == {"0.1", "0.2", "0.3"}
+
+
+def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
+    wrong, damaged = media("image", b"no image", "image/png"), media("image", png(4, 4), "image/png")
+    sent = wire([wrong, damaged, damaged], GO, NEXT)
+    blocks = list(sent.blocks())
+
+    def meant(text: str, named: Block | None) -> set[str]:
+        refused = classify(read_error({"name": "APIError", "data": {"message": text}}))
+        assert refused is not None
+        return {part for part, _ in claims(refused, sent, named).media}
+
+    assert meant("messages.0.content.1.image.source.base64.data: Could not process image", blocks[1]) == {"0.1"}
+    assert meant("messages.0.content.0.image.source.base64.data: Could not process image", blocks[0]) == set()
+    assert meant("Could not process image", None) == set(), "the rules find one"

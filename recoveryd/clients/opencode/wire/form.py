@@ -27,6 +27,7 @@ class Form:
     spreads_files: bool  # the files of a tool, beside its result, are announced as media; before, as images
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
     drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits, by the model's name
+    system_is_item: bool  # OpenAI's Responses API has the system prompt as its first item; not with a login of ChatGPT
     bare_prompts: bool  # a prompt is sent as it is; Kilo puts a text behind each, old ones too, and stores none of them
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
@@ -67,7 +68,7 @@ _BINDING = re.compile(
 _FLAGS = len(Form.__dataclass_fields__) - 1
 
 
-OLD = replace(Form("old", *[False] * _FLAGS), sends_ignored=True, bare_prompts=True)
+OLD = replace(Form("old", *[False] * _FLAGS), sends_ignored=True, system_is_item=True, bare_prompts=True)
 NEW = Form("new", *[True] * _FLAGS)
 
 

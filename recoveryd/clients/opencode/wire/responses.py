@@ -79,7 +79,7 @@ class OpenaiResponses(SdkWire):
         return [_given_back(piece) for piece in pieces if not piece.executed]
 
     def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
-        turns = [Turn("developer", (_SYSTEM,), (("", ""),))]
+        turns = [Turn("developer", (_SYSTEM,), (("", ""),))] if self.form.system_is_item else []
         for entry in entries:
             if entry.role == "user" and entry.blocks and entry.blocks[0].type in ("message", "text"):
                 turns.append(Turn("user", tuple(map(_as_item, entry.blocks)), (entry.origin,)))
