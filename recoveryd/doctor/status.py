@@ -26,7 +26,7 @@ class StoreStatus:
     """A store and who watches it.
 
     `watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is. `locked`: the processes that
-    have its lock where no `run` is known to.
+    have its lock, where no `run` is known to and they say nothing of themselves.
     """
 
     id: str
@@ -103,7 +103,7 @@ def collect_status(
     one that is gone. What can't be read is said in the answer; nothing is raised.
     """
     summary = ledger_summary(config, stores, state_dir, now, wanted)
-    found = [_store(store, state_dir, summary.unlisted.get(store.id, "")) for store in stores]
+    found = [_store(config, store, state_dir, summary.unlisted.get(store.id, "")) for store in stores]
     return _status(config, found, summary, state_dir, config_file, now)
 
 
@@ -181,6 +181,14 @@ def watched_by(store: Store, state_dir: Path) -> LockOwner | None:
     return holder if holder is not None and store.id in holder.stores else None
 
 
+def silent_lockers(config: Config, store: Store, state_dir: Path) -> list[int]:
+    """List the processes that have the lock of a store but for the daemons that are known: a lock is one of a folder,
+    which may hold several stores, and those say which of them they watch.
+    """
+    held = lockers(paths.lock_dir(state_dir), store.lock_path) or set()
+    return sorted(held - {holder.pid for holder in daemons(config, [store.id], state_dir)}) if held else []
+
+
 def generation_of(store: Store) -> tuple[Generation | None, str]:
     """Tell, as `status` shows it, the generation of a store, and why nothing in it is repaired; "" when it is."""
     try:
@@ -223,11 +231,11 @@ def ledger_summary(
         return LedgerSummary(problem=error.message)
 
 
-def _store(store: Store, state_dir: Path, unlisted: str) -> StoreStatus:
+def _store(config: Config, store: Store, state_dir: Path, unlisted: str) -> StoreStatus:
     generation, problem = generation_of(store)
     problem = problem or unlisted or _unlisted(store)
     watched = watched_by(store, state_dir)
-    locked = () if watched else sorted(lockers(paths.lock_dir(state_dir), store.lock_path) or ())
+    locked = () if watched else silent_lockers(config, store, state_dir)
     return StoreStatus(store.id, generation, watched, problem, locked)
 
 

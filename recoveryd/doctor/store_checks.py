@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from recoveryd.core import Check, RecoverydError, __version__, command_line, fail, ok, warn
-from recoveryd.disk import is_left_over, lockers
+from recoveryd.disk import is_left_over
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, watched_by
+from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, silent_lockers, watched_by
 from recoveryd.settings import paths
 
 
@@ -61,14 +61,14 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
     idle, place = [], paths.lock_dir(patient.state_dir)
     for one in patient.living:
         holder = watched_by(one, patient.state_dir)
-        others = lockers(place, one.lock_path)
+        others = () if holder is not None else silent_lockers(patient.config, one, patient.state_dir)
         if holder is not None and holder.version != __version__:
             says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
             yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
         elif holder is not None:
             yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
         elif others:
-            pids = ", ".join(map(str, islice(sorted(others), 3)))
+            pids = ", ".join(map(str, islice(others, 3)))
             says = f"{one.root} is locked by process {pids}, which does not say here that it watches it."
             yield warn("daemon", says, "Is that a recoveryd with another configuration?", one.id)
         else:

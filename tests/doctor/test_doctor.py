@@ -37,6 +37,7 @@ from recoveryd.disk.locks import StoreLock
 from recoveryd.doctor import host_checks
 from recoveryd.doctor.checks import CODES, examine, none_failed
 from recoveryd.doctor.examined import Patient
+from recoveryd.doctor.status import collect_status
 from recoveryd.ledger.ledger import Ledger, Record
 from recoveryd.service.launchd import Launchd
 from recoveryd.service.systemd import Systemd
@@ -432,6 +433,16 @@ class TestDaemon:
         assert found.level == "warn" and "another configuration?" in found.next
         assert f"Not watched yet by the recoveryd that runs (pid {os.getpid()}" in found.says
         assert str(new.root) in found.says and "once a minute" in found.says
+
+    def test_a_database_beside_one_that_is_watched(self, tmp_path: Path, state: Path) -> None:
+        """They share a lock, and who runs says which of them it watches."""
+        watched, new = Base(tmp_path / "opencode.db").store, Base(tmp_path / "opencode-beta.db").store
+        config = Config(opencode=OpencodeSettings(databases=(Path(watched.id), Path(new.id))))
+        with StoreLock(watched.lock_path, paths.lock_dir(state), watched.id):
+            *_, found = of("daemon", patient(state, watched, new, config=config))
+            status = collect_status(config, [watched, new], state, state / "c.toml", time.time(), lambda _: True)
+        assert f"Not watched yet by the recoveryd that runs (pid {os.getpid()}" in found.says and new.id in found.says
+        assert [(one.watched is None, [*one.locked]) for one in status.stores] == [(False, []), (True, [])]
 
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
     def test_one_that_does_not_watch_this_one(self, tmp_path: Path, state: Path) -> None:
