@@ -51,6 +51,9 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
         assert _outcomes(undone) == {("still healed", "healed"), ("undone", "undone")}
         written = found[f"{store}, many faults, repair, kill+client"]
         assert ("as it was", "conflict") in _outcomes(written)
+        if PLACES[store].movable:
+            moved = found[f"{store}, many faults, undo, kill+move"]
+            assert _outcomes(moved) == {("still healed", "healed"), ("undone", "undone")}
         for end in ("error", "broken"):
             failed = found[f"{store}, many faults, repair, {end}"]
             assert _outcomes(failed) == {("healed", "healed")}, "the disk works again, and it was tried again"

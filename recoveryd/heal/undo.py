@@ -316,10 +316,10 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
         ledger.mark(doing, Outcome.UNDOING)
     try:
         store.apply(todo)
-    except (StoreError, KeyboardInterrupt) as error:
+    except (StoreError, NotFoundError, KeyboardInterrupt) as error:
         if untouched(store, todo):  # else it is left to `finish_interrupted`
             if forced:
-                why = error.message if isinstance(error, StoreError) else "It was interrupted."
+                why = "It was interrupted." if isinstance(error, KeyboardInterrupt) else error.message
                 ledger.finish(doing, Outcome.FAILED, why, settled=False)
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise

@@ -29,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for which in product(asked.store or PLACES, FAULTS, ACTIONS, ENDS)
         if which[1:3] != ("one", "confirm")
         and which[1] in PLACES[which[0]].faults
+        and (PLACES[which[0]].movable or which[3] != "kill+move")
         and (not asked.short or _in_short(*which[1:]))
     ]
     with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
@@ -66,7 +67,7 @@ def _in_short(faults: str, action: str, end: str) -> bool:
     """Every step of every action killed, and the rest for what happens every day."""
     if faults == "long":
         return (action, end) in (("repair", "kill"), ("undo", "kill"))
-    return faults == "many" and (end == "kill" or (action == "repair" and end != "kill+kill"))
+    return faults == "many" and (end in ("kill", "kill+move") or (action == "repair" and end != "kill+kill"))
 
 
 def _data(scenario: Scenario, table: Sequence[Cell]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -9,12 +10,13 @@ from typing import Any
 
 from recoveryd.core.errors import RecoverydError
 from tests.crash_matrix import child, work
-from tests.crash_matrix.places import Place, Records
+from tests.crash_matrix.places import Place, Records, TranscriptPlace
 
 ACTIONS = ("repair", "confirm", "undo", "undo --force")
 # kill: SIGKILL; +client: the client writes before the next start; +kill: that start is killed at every step, too;
+# +move: the client moves the session to another folder before the next start;
 # error: the disk fails once; broken: it fails from this step on, and works when it is tried again
-ENDS = ("kill", "kill+client", "kill+kill", "error", "broken")
+ENDS = ("kill", "kill+client", "kill+kill", "kill+move", "error", "broken")
 THEIRS = "the client wrote this"
 
 
@@ -101,8 +103,19 @@ class Bench:
                 theirs = {self._touched: self._place.write(self._touched, THEIRS)}
             if self._scenario.end == "kill+kill":
                 self._killed_starts()
-            child.run(partial(work.start, self._place))
+            if self._scenario.end == "kill+move":
+                self._moved(partial(work.start, self._place))
+            else:
+                child.run(partial(work.start, self._place))
         return self._judged(step, name, theirs)
+
+    def _moved(self, doing: Callable[[], object]) -> None:
+        """Do something while the session is in another folder; then it comes back, since records are known by that."""
+        assert isinstance(self._place, TranscriptPlace)
+        folder = self._touched.partition("/")[0]
+        self._place.move(self._session)
+        child.run(doing)
+        self._place.move(self._session, folder)
 
     def _killed_starts(self) -> None:
         """A start that is killed at its first step, the next at its second, and so on, until one comes through."""

@@ -35,6 +35,7 @@ class Place(ABC):
     name: str
     store: Store
     faults: tuple[str, ...] = ("one", "many")
+    movable = False  # whether its client moves a session's file to another folder
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -256,6 +257,7 @@ class TranscriptPlace(Place):
     """The transcripts of Claude Code."""
 
     name = "claude_code"
+    movable = True
 
     def _make(self) -> None:
         self.projects = self.home / ".claude" / "projects"
@@ -304,6 +306,12 @@ class TranscriptPlace(Place):
 
     def key(self, part: Part) -> str:
         return f"{next(iter(self.records())).partition('#')[0]}#{part.message_id}"
+
+    def move(self, session: str, project: str = "-other") -> None:
+        """As its client does by `/cd`."""
+        [file] = self.projects.glob(f"*/{session}.jsonl")
+        (self.projects / project).mkdir(exist_ok=True)
+        file.rename(self.projects / project / file.name)
 
     def strays(self) -> list[str]:
         found = (path for path in (self.home / ".claude").rglob("*") if path.is_file())

@@ -387,20 +387,21 @@ def test_a_session_that_went_on_behind_what_was_cut_off_stays_as_it_is(
 
 
 @pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("how", [KeyboardInterrupt(), NotFoundError("The session is gone.")])
 def test_an_undo_that_its_user_interrupts_before_anything_is_written_is_none(
-    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, *, force: bool
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, *, how: BaseException, force: bool
 ) -> None:
-    """Else it would be made by the next start."""
+    """Else it would be made by the next start. So it is where the client took the session away right before."""
     event = healed(tree, bench, tree.stuck(blank_answer, EMPTY))
     if force:
         tree.answered(event.session)
     before = tree.files()
 
     def stop(changes: Sequence[Change]) -> None:
-        raise KeyboardInterrupt
+        raise how
 
     monkeypatch.setattr(tree.store, "apply", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(how)):
         undo(tree.store, bench.ledger, entry(bench, event), force=force)
     assert bench.ledger.pending() == [] and entry(bench, event).outcome is Outcome.HEALED
     assert tree.files() == before

@@ -100,13 +100,13 @@ def read_lines(root: Path, file: Sequence[str], wanted: Collection[str]) -> dict
         os.close(found)
 
 
-def clean(root: Path, file: Sequence[str]) -> int:
-    """Remove what a crash left beside a transcript's file of lines; lines that only the old file has are taken over.
-    How many; OSError.
+def clean(root: Path, file: Sequence[str], now: Sequence[str]) -> int:
+    """Remove what a crash left where a transcript's file of lines was; lines that only the old file has are taken over
+    into the one that it is `now`. How many; OSError.
     """
     *folders, name = file
     removed = 0
-    with suppress(FileNotFoundError), tree.folder(root, *folders) as fd:
+    with suppress(FileNotFoundError), tree.folder(root, *folders) as fd, tree.folder(root, *now[:-1]) as home:
         for left in sorted(tree.listing(fd)):
             size = _size_of(left, name)
             if size is None and left != _temporary(name):
@@ -114,7 +114,7 @@ def clean(root: Path, file: Sequence[str]) -> int:
             if size is not None:
                 old = opened(fd, left, left)
                 try:
-                    _take_over(fd, name, old, size)
+                    _take_over(home, name, old, size)
                 finally:
                     os.close(old)
             failpoint.reach("clean")

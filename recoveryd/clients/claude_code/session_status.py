@@ -15,6 +15,7 @@ from recoveryd.core import Failure
 
 PROVIDER = "anthropic"
 _WENT_BACK = b'{"type":"last-prompt"'
+_MOVED = b'{"type":"relocated"'
 # Noted behind the prompt of a user who stopped one before, or went back by `/rewind`: the newest line counts (2.1.330).
 _NEWEST = "00000000-0000-0000-0000-000000000000"
 
@@ -26,7 +27,14 @@ class _Leaf:
     uuid: str
 
 
-_Event: TypeAlias = Line | _Leaf | str
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """The folder that a session was moved to."""
+
+    directory: str
+
+
+_Event: TypeAlias = Line | _Leaf | _Moved | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class TranscriptStatus:
     answered: int = 0
     working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
     model: str = ""  # that answered last; that was asked since, unless the answer was renamed
+    directory: str = ""  # of the newest line that names one
     renamed: bool = False  # another name was asked for than the one it answered by, or that is not told
 
     def look(self, *, open_now: bool) -> SessionStatus:
@@ -61,6 +70,7 @@ class TranscriptStatus:
             silent=open_now and bool(self.prompt and self.working),
             earlier=self.failures[1:],
             asked=(PROVIDER, self.model),
+            directory=self.directory,
         )
         if not (self.taken_back or self.copied):
             return found
@@ -87,15 +97,17 @@ def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *
 
 def _tells(head: bytes) -> bool:
     """Whether a line is worth reading: those of the conversation, those that name the model, and those that
-    tell where its user went back to.
+    tell where its user went back to, or moved it.
     """
     return not head.startswith(b'{"type":"') or head.startswith(
-        (transcript.REQUEST, _WENT_BACK, b'{"type":"user"', b'{"type":"assistant"')
+        (transcript.REQUEST, _WENT_BACK, _MOVED, b'{"type":"user"', b'{"type":"assistant"')
     )
 
 
 def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
-    """Read a line of the conversation, where its user went back to, or the model that a request went to. OSError."""
+    """Read a line of the conversation, where its user went back to or moved it, or the model that a request went to.
+    OSError.
+    """
     if not _tells(place.head):
         return None
     data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset))
@@ -106,6 +118,8 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
     if data.get("type") == "last-prompt":
         leaf = data.get("leafUuid")
         return _Leaf(leaf if isinstance(leaf, str) else "") if data.get("explicit") is True else None
+    if data.get("type") == "relocated":
+        return _Moved(text_of(data, "relocatedCwd"))
     kind, uuid = text_of(data, "type"), data.get("uuid")
     if kind not in CHAINED or not isinstance(uuid, str):
         return None
@@ -136,10 +150,12 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
     if isinstance(event, _Leaf):
         leaf = status.newest if event.uuid == _NEWEST else event.uuid
         return replace(status, taken_back=bool(status.failures) and leaf not in status.since)
+    if isinstance(event, _Moved):
+        return replace(status, directory=event.directory or status.directory)
     if isinstance(event, Line):
         if event.parent in status.since:
             status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long
-        status = replace(status, newest=event.uuid)
+        status = replace(status, newest=event.uuid, directory=text_of(event.data, "cwd") or status.directory)
     found = _told(status, event, store, session)
     return found if found.failures else replace(found, since=set(), taken_back=False, copied=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -137,14 +138,14 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         dead = self.live()
         if dead:
             raise DiskError(dead)
-        of_file = _by_file(changes)
+        of_file = self._by_file(changes)
         if len(of_file) > 1:
             raise StoreError("Lines of several transcripts were to be changed at once.")
         for file, of_line in of_file.items():
             try:
-                line_file.write_lines(self.root, _checked(file), of_line)
+                line_file.write_lines(self.root, file, of_line)
             except FileNotFoundError:
-                raise self._missing("/".join(file)) from None
+                raise self._missing(file[-1].removesuffix(SUFFIX)) from None
             except OSError as error:
                 raise tree.error_of(error, f"write to {self.root}") from error
 
@@ -157,7 +158,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         found: dict[tuple[tuple[str, ...], str], bytes] = {}
         for file in dict.fromkeys(file for file, _ in asked):
             try:
-                lines = line_file.read_lines(self.root, _checked(file), {uuid for of, uuid in asked if of == file})
+                lines = line_file.read_lines(self.root, self._place(file), {uuid for of, uuid in asked if of == file})
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -167,11 +168,56 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
 
     def clean(self, changes: Iterable[Change]) -> int:
         """Remove what a crash left where `changes` were being written, and take over what only the old file has."""
-        files = {edited_lines.split_key(change.key)[0] for change in changes}
+        now = {file: self._place(file) for file in {edited_lines.split_key(change.key)[0] for change in changes}}
+        left = {(where, place) for file, place in now.items() for where in (file, place)}
         try:
-            return sum(line_file.clean(self.root, _checked(file)) for file in files)
+            # A project that was renamed may have left a symlink.
+            return sum(line_file.clean(self.root, *one) for one in left if not (self.root / one[0][0]).is_symlink())
         except OSError as error:
             raise tree.error_of(error, f"clean up in {self.root}") from error
+
+    def _by_file(self, changes: Iterable[Change]) -> dict[Found, dict[str, Change]]:
+        found: dict[Found, dict[str, Change]] = {}
+        for change in changes:
+            file, uuid = edited_lines.split_key(change.key)
+            of_file = found.setdefault(self._place(file), {})
+            if uuid in of_file:
+                raise StoreError("One record was to be changed twice at once.")
+            of_file[uuid] = change
+        return found
+
+    def _place(self, file: Found) -> Found:
+        """Tell where the file is now that a key names: its session may have been moved to another project's folder
+        since, by `/cd` (2.1.330), by leaving a worktree, or by its user. StoreError; OSError is none.
+        """
+        if transcript_paths.session_of(file) is None:
+            raise UnknownKeyError(f"{'/'.join(file)!r} is no record of this store.")
+        try:
+            if self._is_file(file):
+                return file
+            projects = filter(tree.safe_name, tree.names(self.root))
+            found = [moved for project in projects if self._is_file(moved := (project, *file[1:]))]
+        except OSError as error:
+            raise tree.error_of(error, f"look for {self._path(file)}") from error
+        if len(found) > 1:
+            where = " and ".join(map(self._path, sorted(found)))
+            raise StoreError(
+                f"{self._path(file)} is not there any more, and it is not known which is it now: {where}.",
+                "Move the one that is not used out of the folder, and try again.",
+            )
+        return found[0] if found else file
+
+    def _is_file(self, found: Found) -> bool:
+        """Whether a regular file is there, and no folder above it leads elsewhere. DiskError, OSError."""
+        try:
+            with tree.folder(self.root, *found[:-1]) as folder:
+                return stat.S_ISREG(os.stat(found[-1], dir_fd=folder, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return False
+        except StoreError as error:
+            if isinstance(error, DiskError):
+                raise
+            return False
 
     @contextmanager
     def _open(self, session_id: str) -> Iterator[tuple[int, str, Found]]:
@@ -251,24 +297,6 @@ def _titles(fd: int, size: int) -> list[bytes]:
 
 def _may_hold(folders: Found, name: str) -> bool:
     return tree.safe_name(name) and (len(folders) != 2 or name == SUBAGENTS)
-
-
-def _checked(file: Sequence[str]) -> Found:
-    """Return a file's names, if they can be those of a transcript. StoreError."""
-    if transcript_paths.session_of(file) is None:
-        raise UnknownKeyError(f"{'/'.join(file)!r} is no record of this store.")
-    return tuple(file)
-
-
-def _by_file(changes: Iterable[Change]) -> dict[tuple[str, ...], dict[str, Change]]:
-    found: dict[tuple[str, ...], dict[str, Change]] = {}
-    for change in changes:
-        file, uuid = edited_lines.split_key(change.key)
-        of_file = found.setdefault(file, {})
-        if uuid in of_file:
-            raise StoreError("One record was to be changed twice at once.")
-        of_file[uuid] = change
-    return found
 
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:

@@ -39,6 +39,7 @@ class NewestTurns:
     answered: int = 0
     failures: tuple[Failure, ...] = ()  # the newest first, with nothing answered in between
     asked: tuple[str, str] = ("", "")
+    directory: str = ""  # of the newest turn
 
     def look(self, *, open_now: bool) -> SessionStatus:
         """Return it as a store tells it; `open_now`: a client has the thread, so a turn without an end may be under
@@ -54,6 +55,7 @@ class NewestTurns:
             silent=bool(running) and not self.spoke,
             earlier=self.failures[1:],
             asked=self.asked,
+            directory=self.directory,
         )
 
     def of(self, provider: str) -> NewestTurns:
@@ -146,7 +148,8 @@ def _with(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTu
             turn = turn_begun(data, turns.review)
             return replace(turns, turn=turn, running=event.at or 1, spoke=False)
         case "turn_context":
-            return replace(turns, asked=(turns.asked[0], _text(data, "model") or turns.asked[1]))
+            asked = turns.asked[0], _text(data, "model") or turns.asked[1]
+            return replace(turns, asked=asked, directory=_text(data, "cwd") or turns.directory)
         case "thread_settings_applied":
             settings = data.get("thread_settings")
             settings = settings if isinstance(settings, Mapping) else {}

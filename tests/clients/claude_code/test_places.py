@@ -11,9 +11,10 @@ import pytest
 from recoveryd.clients import Config, find_stores
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
-from recoveryd.clients.store import Store
-from recoveryd.core import Change, ConflictError, Edit, failpoint
-from tests.support.transcript import Transcript, call, text
+from recoveryd.clients.store import Store, all_written, untouched
+from recoveryd.core import Change, ConflictError, Edit, NotFoundError, StoreError, failpoint
+from tests.crash_matrix import child
+from tests.support.transcript import Transcript, call, dump, text
 
 
 def made() -> Transcript:
@@ -128,3 +129,115 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_a_conflict(tmp_path: Path, m
     with pytest.raises(ConflictError, match="the client wrote since"):
         store.apply(changes)
     assert path.read_bytes() == left and list(path.parent.iterdir()) == [path]
+
+
+def moved(path: Path, project: str = "-other") -> Path:
+    """The file, after its client moved it to another project's folder (`/cd`, 2.1.330)."""
+    place = path.parents[1] / project / path.name
+    place.parent.mkdir(exist_ok=True)
+    return path.rename(place)
+
+
+def test_records_of_a_session_that_was_moved_are_found_and_put_back_where_it_is(tmp_path: Path) -> None:
+    session = made()
+    path = session.write(tmp_path / ".claude" / "projects")
+    [store] = stores(tmp_path)
+    changes = renamed(store, session.session)
+    store.apply(changes)
+    there = moved(path)
+    assert all_written(store, changes)
+    back = [change.reversed() for change in changes]
+    store.apply(back)
+    assert there.read_bytes() == session.raw() and not path.exists()
+    assert untouched(store, changes) and list(there.parent.iterdir()) == [there]
+
+
+def test_a_project_that_was_renamed_and_left_a_symlink_is_where_that_leads(tmp_path: Path) -> None:
+    session = made()
+    path = session.write(tmp_path / ".claude" / "projects")
+    [store] = stores(tmp_path)
+    changes = renamed(store, session.session)
+    store.apply(changes)
+    path.parent.rename(path.parents[1] / "-new")
+    path.parent.symlink_to("-new")
+    assert (all_written(store, changes), store.clean(changes)) == (True, 0)
+    store.apply([change.reversed() for change in changes])
+    assert (path.parents[1] / "-new" / path.name).read_bytes() == session.raw()
+
+
+def test_a_subagents_records_are_looked_for_below_the_same_session_alone(tmp_path: Path) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    parent, side = made(), made()
+    own = parent.write(projects).with_suffix("") / "subagents" / "agent-a1.jsonl"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(side.raw())
+    [store] = stores(tmp_path)
+    changes = renamed(store, "agent-a1")
+    store.apply(changes)
+    written = own.read_bytes()
+    other = projects / "-q" / made().session / "subagents" / "agent-a1.jsonl"
+    other.parent.mkdir(parents=True)
+    own.rename(other)
+    assert store.read_all([change.key for change in changes]) == [None], "it is another session's"
+    with pytest.raises(NotFoundError):
+        store.apply([change.reversed() for change in changes])
+    assert other.read_bytes() == written
+    mine = projects / "-q" / parent.session / "subagents" / "agent-a1.jsonl"
+    mine.parent.mkdir(parents=True)
+    other.rename(mine)
+    store.apply([change.reversed() for change in changes])
+    assert mine.read_bytes() == side.raw()
+
+
+def test_nothing_is_written_where_it_is_not_known_which_of_two_files_is_meant(tmp_path: Path) -> None:
+    session = made()
+    path = session.write(tmp_path / ".claude" / "projects")
+    [store] = stores(tmp_path)
+    changes = renamed(store, session.session)
+    store.apply(changes)
+    written = path.read_bytes()
+    one = moved(path, "-one")
+    two = one.parents[1] / "-two" / one.name
+    two.parent.mkdir()
+    two.write_bytes(written)
+    back = [change.reversed() for change in changes]
+    for asked in (lambda: store.apply(back), lambda: store.clean(changes), lambda: store.read(changes[0].key)):
+        with pytest.raises(StoreError, match=r"not known which is it now: .*/-one/.* and .*/-two/"):
+            asked()
+    assert one.read_bytes() == two.read_bytes() == written
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(written)
+    store.apply(back)
+    assert path.read_bytes() == session.raw() and one.read_bytes() == two.read_bytes() == written, "it was that one"
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_what_a_kill_left_behind_goes_and_a_line_is_taken_over_also_where_the_file_was_moved_since(
+    tmp_path: Path, step: int
+) -> None:
+    session = made()
+    path = session.write(tmp_path / ".claude" / "projects")
+    [store] = stores(tmp_path)
+    changes = renamed(store, session.session)
+    late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
+
+    def work() -> None:
+        store.apply(changes)
+
+    def at_step(number: int, name: str) -> None:
+        if name == "rename":
+            path.with_name(path.name).open("ab").write(late)  # by a client that had opened it, right before
+        child.kill_at(step)(number, name)
+
+    ended = child.run(work, at_step)
+    there = moved(path)
+    relocated = dump({"type": "relocated", "relocatedCwd": "/other", "sessionId": session.session})
+    with there.open("ab") as file:
+        file.write(relocated)
+    store.clean(changes)
+    left = [found for found in path.parents[1].rglob("*") if found.is_file()]
+    assert left == [there], ended.steps
+    now = there.read_bytes()
+    assert now.count(late) == ("rename" in ended.steps) and now.count(relocated) == 1
+    store.apply([change.reversed() for change in changes] if all_written(store, changes) else [])
+    assert there.read_bytes().replace(late, b"").replace(relocated, b"") == session.raw()

@@ -221,8 +221,16 @@ def test_a_refused_turn_is_the_failure_and_an_answer_clears_it(rollout: Rollout,
     )
     assert (look.failure.time, look.running, look.newest_user, look.newer) == (rollout.ms, 0, None, False)
     rollout.healthy()
-    assert store.look(THREAD) == SessionStatus(last_answer=rollout.ms, asked=("openai", "gpt-5.2"))
+    asked = ("openai", "gpt-5.2")
+    assert store.look(THREAD) == SessionStatus(last_answer=rollout.ms, asked=asked, directory="/p")
     assert threads(rollout.home).look(THREAD).failure is None, "read from the end"
+
+
+def test_the_folder_of_the_newest_turn_is_told(rollout: Rollout, store: CodexThreads) -> None:
+    """`codex resume` from another folder: it may be ignored."""
+    rollout.stuck()
+    rollout.line("turn_context", {"turn_id": "t", "cwd": "/other", "model": "gpt-5.2"})
+    assert (store.about(THREAD).directory, store.look(THREAD).directory) == ("/p", "/other")
 
 
 def test_what_the_model_said_in_a_refused_turn_makes_older_failures_old(rollout: Rollout, store: CodexThreads) -> None:

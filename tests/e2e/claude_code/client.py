@@ -79,13 +79,13 @@ class ClaudeCode:
         """A session of this client's folder, yet to be written."""
         return Transcript(cwd=str(self.folder))
 
-    def prompt(self, session: str, text: str = "continue") -> Asked:
-        """Go on with a stored session."""
+    def prompt(self, session: str, text: str = "continue", folder: Path | None = None) -> Asked:
+        """Go on with a stored session, in its own folder or another one."""
         before = len(self.provider.requests)
         done = subprocess.run(
             self.command("-p", text, "--output-format", "json", "--resume", session),
             env=self.env,
-            cwd=self.folder,
+            cwd=folder or self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

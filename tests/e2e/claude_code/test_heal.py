@@ -16,6 +16,7 @@ from tests.e2e.claude_code.run import Broken, break_all, client, heal_all, lines
 from tests.e2e.claude_code.shapes import CHOSEN, SOUND, STUCK, built
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import UnavailableError
+from tests.support.transcript import project
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -105,6 +106,27 @@ def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
     healed = [entry for entry in daemon.history(transcript.session) if entry["outcome"] == "healed"]
     assert len(healed) == 1 and f"quit it, then `claude --resume {transcript.session}`" in " ".join(told.split())
     assert there.prompt(transcript.session).answered
+
+
+def test_a_healed_session_that_was_moved_is_taken_back_and_goes_on_where_it_is(played: Played) -> None:
+    """As `/cd` moves it (2.1.330), or a user who renames a project and keeps its sessions."""
+    _, daemon, there = played
+    transcript = built(there.new(), STUCK["call-id"])
+    file = transcript.write(there.projects)
+    assert not there.prompt(transcript.session).answered
+    refused = file.read_bytes()
+    [healed] = daemon.wait_settled([transcript.session])[transcript.session]
+    folder = there.home / "other"
+    folder.mkdir()
+    moved = there.projects / project(str(folder)) / file.name
+    moved.parent.mkdir()
+    file.rename(moved)
+    told = daemon.run("scan", "--session", transcript.session).stdout
+    assert healed["outcome"] == "healed" and f"({healed['id']}). To go on: claude --resume" in " ".join(told.split())
+    assert (daemon.run("undo", healed["id"]).returncode, moved.read_bytes()) == (0, refused)
+    assert daemon.run("scan", "--repair", "--yes", "--session", transcript.session).returncode == 0
+    assert there.prompt(transcript.session, folder=folder).answered
+    assert not file.exists() and list(moved.parent.glob(".*")) == []
 
 
 def test_a_subagents_own_transcript_heals(played: Played) -> None:

@@ -1,0 +1,127 @@
+"""A session whose transcript is moved to another project's folder: by `/cd`, by leaving a worktree, by a rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recoveryd.clients import Config, find_stores
+from recoveryd.core import Failure, Outcome
+from recoveryd.heal import finish_interrupted
+from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
+from recoveryd.settings.paths import ledger_file
+from tests.conftest import Run
+from tests.support.transcript import Transcript, call, dump, project, text
+
+ILLEGAL = "messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+
+
+def stuck(projects: Path, folder: Path) -> Transcript:
+    """A session that was refused a minute ago, begun in this folder."""
+    made = Transcript(cwd=str(folder), start=int(time.time() * 1000) - 90_000)
+    made.user("question")
+    made.assistant(text("I look"), call(call_id="call:1"))
+    made.result("call:1")
+    made.assistant(text("done"))
+    made.user("next")
+    made.refused(ILLEGAL)
+    os.utime(made.write(projects), (time.time() - 60,) * 2)
+    return made
+
+
+def moved(made: Transcript, projects: Path, folder: Path) -> Path:
+    """What `/cd` does in 2.1.330: the file goes to the folder of the other project, and a line says where that is."""
+    [path] = projects.glob(f"*/{made.session}.jsonl")
+    there = projects / project(str(folder)) / path.name
+    there.parent.mkdir(exist_ok=True)
+    path.rename(there)
+    with there.open("ab") as file:
+        file.write(dump({"type": "relocated", "sessionId": made.session, "relocatedCwd": str(folder)}))
+    return there
+
+
+def test_a_healed_session_that_was_moved_counts_as_healed_and_its_repair_can_be_taken_back(
+    run: Run, tmp_path: Path
+) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+    there = moved(made, projects, tmp_path / "other")
+    line = there.read_bytes().splitlines(keepends=True)[-1]
+    os.utime(there, (time.time() - 5,) * 2)
+    code, out, _ = run("scan")
+    assert (code, "none is stuck" in out, "healed: a tool call" in out) == (0, True, True), out
+    assert run("undo", healed["id"])[::2] == (0, "")
+    assert there.read_bytes() == made.raw() + line and not path.exists()
+    assert f"it was healed ({healed['id']}), and you undid that" in " ".join(run("scan")[1].split())
+
+
+def test_a_repair_whose_session_may_be_in_either_of_two_files_is_not_taken_back(run: Run, tmp_path: Path) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+    there = moved(made, projects, tmp_path / "other")
+    copy = projects / "-copy" / there.name
+    copy.parent.mkdir()
+    copy.write_bytes(there.read_bytes())
+    written = there.read_bytes()
+    for path in (there, copy):
+        os.utime(path, (time.time() - 5,) * 2)
+    for force in ((), ("--force",)):
+        code, _, told = run("undo", healed["id"], *force)
+        assert code != 0 and f"not known which is it now: {copy} and {there}" in told
+    assert "not known which is it now" in " ".join(run("scan")[1].split())
+    assert there.read_bytes() == copy.read_bytes() == written
+    assert [entry["outcome"] for entry in json.loads(run("history", "--json")[1])] == ["healed"]
+    copy.unlink()
+    assert run("undo", healed["id"])[0] == 0 and there.read_bytes().startswith(made.raw())
+
+
+def test_what_an_older_version_left_of_a_forced_undo_that_did_not_find_the_session_is_not_told_as_done(
+    run: Run, tmp_path: Path
+) -> None:
+    """It was begun with no record there, and ended by "There is no transcript of session"."""
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+    there = moved(made, projects, tmp_path / "other")
+    written = there.read_bytes()
+    os.utime(there, (time.time() - 5,) * 2)
+    [store] = [one for one in find_stores(Config(), {"HOME": str(tmp_path)}) if one.client == "claude_code"]
+    with Ledger(ledger_file(tmp_path / "state" / "recoveryd")) as ledger:
+        back = tuple(replace(c, before=None, after=c.before) for c in ledger.changes(healed["id"]))
+        entry = ledger.get(healed["id"])
+        failure = Failure(store.id, made.session, entry.message, 0)
+        record = Record(new_id(), failure, "", entry.kind, judged=OVERWRITTEN, changes=back)
+        ledger.begin(record, Outcome.UNDOING)
+        [ended] = finish_interrupted(store, ledger)
+        assert (ended.outcome, "its version stays" in ended.detail) == (Outcome.CONFLICT, True)
+    assert there.read_bytes() == written
+    assert run("undo", healed["id"])[0] == 0 and there.read_bytes().startswith(made.raw())
+
+
+@pytest.mark.parametrize("ignored", ["begun", "moved"])
+def test_a_session_that_was_moved_is_left_alone_where_either_folder_is_ignored(
+    run: Run, tmp_path: Path, ignored: str
+) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    folders = {name: tmp_path / name for name in ("begun", "moved")}
+    made = stuck(projects, folders["begun"])
+    path = moved(made, projects, folders["moved"])
+    os.utime(path, (time.time() - 60,) * 2)
+    before = path.read_bytes()
+    folders[ignored].mkdir()
+    assert run("ignore", str(folders[ignored]))[0] == 0
+    told = json.loads(run("scan", "--repair", "--yes", "--json")[1])
+    assert ([one["session"] for one in told["ignored"]], path.read_bytes()) == ([made.session], before)
+    assert run("ignore", "--remove", str(folders[ignored]))[0] == 0
+    assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() != before
