@@ -126,8 +126,10 @@ class Codex(WithoutServer):
 def _resume(store: Store, session: str) -> str:
     """Make the command that opens a thread: where its own id does not, by the thread which began it."""
     assert isinstance(store, CodexThreads)
+    began, first = session, ""
     try:
         began = next((of for of, _ in lineage(store, session) if store.opens(of)), session)
+        first = f"codex unarchive {began} && " if store.archived(began) else ""
     except RecoverydError:  # what can't be read now must not keep its user from being told
-        began = session
-    return f"codex resume {began}"
+        pass
+    return f"{first}codex resume {began}"

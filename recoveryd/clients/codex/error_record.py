@@ -24,6 +24,8 @@ _BLAMELESS = frozenset(
 )
 _OF_THE_HISTORY = frozenset({400, 404, 409, 413, 415, 422})
 _OVERFLOW = "context_window_exceeded"
+# What it writes before an error where the history was to be compacted, by a provider that is named "OpenAI" (0.169.0).
+_COMPACTING = "Error running remote compact task: "
 # What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
 _STATUS = re.compile(r"unexpected status (\d{3})\b")
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
@@ -39,7 +41,7 @@ def read(error: object) -> RecordedError:
     info = record.get("codex_error_info")
     name = info if isinstance(info, str) else next(iter(info), "") if isinstance(info, Mapping) else ""
     message = record.get("message")
-    text = message if isinstance(message, str) else ""
+    text = message.removeprefix(_COMPACTING) if isinstance(message, str) else ""
     found = _STATUS.match(text)
     status = int(found[1]) if found else _status_in(info)
     url = _URL.search(text[-2100:]) if found else None

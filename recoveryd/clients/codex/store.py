@@ -122,6 +122,10 @@ class CodexThreads(GrowingFiles[Found]):
         except OSError as error:
             raise tree.error_of(error, f"read the rollout of {session_id}") from error
 
+    def archived(self, session_id: str) -> bool:
+        """Whether the client has the thread among those that its user put away. NotFoundError, StoreError."""
+        return self._find(session_id)[0][0] == rollout_paths.ARCHIVE
+
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the client can't open the thread: by its first line, and its last."""
         del whole

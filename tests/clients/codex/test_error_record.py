@@ -18,14 +18,20 @@ def test_the_body_of_an_answer_is_read() -> None:
     assert refused.kind is Kind.REASONING_ITEM
 
 
-def test_another_status_is_told_with_its_address() -> None:
-    message = "unexpected status 413 Payload Too Large: too big, url: http://127.0.0.1:1/v1/responses"
+COMPACTING = "Error running remote compact task: "
+
+
+@pytest.mark.parametrize("before", ["", COMPACTING])
+def test_another_status_is_told_with_its_address(before: str) -> None:
+    message = f"{before}unexpected status 413 Payload Too Large: too big, url: http://127.0.0.1:1/v1/responses"
     error = read_error({"message": message, "codex_error_info": {"http_connection_failed": {"http_status_code": 413}}})
     assert (error.status, error.url, error.blameless) == (413, "http://127.0.0.1:1/v1/responses", False)
 
 
-def test_the_image_that_a_backend_says_nothing_of_is_an_image() -> None:
-    refused = classify(read_error({"message": '{"detail":"Bad Request"}', "codex_error_info": "other"}))
+@pytest.mark.parametrize("before", ["", COMPACTING])
+def test_the_image_that_a_backend_says_nothing_of_is_an_image(before: str) -> None:
+    """Also where the thread was to be compacted."""
+    refused = classify(read_error({"message": before + '{"detail":"Bad Request"}', "codex_error_info": "other"}))
     assert refused is not None
     assert refused.kind is Kind.MEDIA_REJECTED
 

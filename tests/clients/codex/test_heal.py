@@ -200,6 +200,19 @@ def test_an_agent_goes_on_by_the_thread_that_is_opened(tmp_path: Path, version: 
     assert place.store.about(THREAD).parent == ROOT
 
 
+def test_a_thread_that_was_archived_goes_on_once_it_is_in_use_again(place: Place) -> None:
+    """`codex resume` refuses it until then (0.169.0)."""
+    place.rollout.stuck()
+    client = place.clients.of(place.store)
+    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+    used, archive = place.rollout.path, place.rollout.home / "archived_sessions"
+    archive.mkdir()
+    place.rollout.path = used.rename(archive / used.name)
+    assert client.go_on(place.store, THREAD) == f"To go on: codex unarchive {THREAD} && codex resume {THREAD}"
+    place.rollout.path.rename(used)
+    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+
+
 def test_an_agent_with_the_lines_of_its_parent_is_left_to_that_one(tmp_path: Path) -> None:
     place = agent(tmp_path)
     place.rollout.line("session_meta", {"id": ROOT, "session_id": ROOT, "cwd": "/elsewhere"})
