@@ -18,7 +18,7 @@ from recoveryd.disk.locks import (
     watcher,
     watchers,
 )
-from recoveryd.disk.places import distinct_places, group_by_place, is_folder, real_path
+from recoveryd.disk.places import distinct_places, group_by_place, is_folder, is_full, real_path
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
 from recoveryd.disk.tree import safe_name
 
@@ -37,6 +37,7 @@ __all__ = [
     "group_by_place",
     "in_time",
     "is_folder",
+    "is_full",
     "is_left_over",
     "lockers",
     "private_files",

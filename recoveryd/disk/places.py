@@ -1,10 +1,13 @@
-"""Tell where paths lead, and which of them to the same place on the disk, by whatever links."""
+"""Tell where paths lead, which of them to the same place on the disk, by whatever links, and whether that has room."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
+
+_ROOM = 32_768  # bytes; SQLite maps as much beside a database in WAL mode
 
 
 def real_path(path: Path) -> Path:
@@ -17,6 +20,14 @@ def real_path(path: Path) -> Path:
 def is_folder(path: Path) -> bool:
     """Whether a folder is there. Of what can't be looked at (a mount that is dead, say) that is not known: False."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it."""
+    try:
+        return shutil.disk_usage(folder).free < _ROOM
+    except OSError:  # nobody knows
+        return False
 
 
 def group_by_place(paths: Iterable[Path]) -> list[list[Path]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from recoveryd.clients import Config, Generation, Store, find_stores
 from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
-from recoveryd.disk import LockOwner, lockers, watcher, watchers
+from recoveryd.disk import LockOwner, is_full, lockers, watcher, watchers
 from recoveryd.heal import find_store
 from recoveryd.ledger import Ledger, LedgerFile, Upkeep, is_there, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
@@ -142,7 +142,7 @@ def _status(
         log=paths.log_file(state_dir),
         ignore_problem=ignore_problem,
         any_kind=bool(config.kinds),
-        unwritable=why_unwritable(paths.ledger_file(state_dir)),
+        unwritable=why_unwritable(paths.ledger_file(state_dir)) or _why_no_room(state_dir),
     )
 
 
@@ -156,6 +156,11 @@ def why_unwritable(ledger: Path) -> str:
         if there and not os.access(place, mode):
             return f"{'The ledger ' if place == ledger else ''}{place} can't be written to, so nothing is repaired."
     return ""
+
+
+def _why_no_room(state_dir: Path) -> str:
+    """Tell, in a sentence, that the disk of the state folder is full; "" where it is not, or nobody knows."""
+    return f"The disk of {state_dir} is full, so nothing is repaired: make room." if is_full(state_dir) else ""
 
 
 def _unreadable(ledger: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -69,7 +70,8 @@ class Background:
             if config is not None:
                 os.pwrite(file, b"\n" + os.fsencode(config), os.fstat(file).st_size)
         except OSError as error:
-            raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", "Try again.") from error
+            hint = f"Make room on the disk of {self._state}." if error.errno == errno.ENOSPC else "Try again."
+            raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", hint) from error
         finally:
             os.close(file)
 

@@ -6,6 +6,7 @@ all the same (titles, ids, errors of a provider), so no character of it can star
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from loguru import logger
 
 from recoveryd.core import RecoverydError, shown
-from recoveryd.disk import private_files
+from recoveryd.disk import is_full, private_files
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -53,6 +54,8 @@ def setup(
 
 def _add_file(path: Path, level: str) -> None:
     try:
+        if is_full(path.parent):  # else each line would be told on stderr as a failure, with its stack
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         logger.add(
             path,
             level=level,

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,6 +68,16 @@ def test_beside_a_ledger_that_can_not_be_written_to_nothing_is_said_to_be_repair
         found = json.loads(run("status", "--json")[1])
         assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
         assert "can't be written to, so nothing is repaired" in " ".join(run("status")[1].split())
+
+
+def test_on_a_full_disk_nothing_is_said_to_be_repaired(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        private_files.make_folder(paths.state_dir())
+        assert json.loads(run("status", "--json")[1])["repairs"] is True
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+        found = json.loads(run("status", "--json")[1])
+        assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
+        assert "is full, so nothing is repaired" in " ".join(run("status")[1].split())
 
 
 def seen(*stores: Store, state: Path, **config: Any) -> Any:

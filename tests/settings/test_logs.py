@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from loguru import logger
@@ -120,6 +121,17 @@ def test_a_file_that_can_not_be_written_is_said_and_costs_nothing_else(tmp_path:
     logger.info("on")
     first, second = err.lines()
     assert f"The log file {tmp_path} can't be written (Is a directory)" in first
+    assert second.endswith("on")
+
+
+def test_on_a_full_disk_that_is_said_once_and_no_line_ends_in_a_stack(
+    tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    logs.setup("INFO", tmp_path / "recoveryd.log", err)
+    logger.info("on")
+    first, second = err.lines()
+    assert "recoveryd.log can't be written (No space left on device); this is all there is." in first
     assert second.endswith("on")
 
 
