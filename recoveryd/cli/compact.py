@@ -10,7 +10,7 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, before_question, is_asked
 from recoveryd.cli.common import config_of, in_brackets, known_ledger, no_session, open_ledger, stores_of
-from recoveryd.cli.findings import finding_of
+from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
 from recoveryd.clients import Store, Whose, root_title, stores_having
 from recoveryd.core import (
@@ -84,7 +84,7 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
     found = finding_of(store, session, Recovery(context))  # as `scan` tells it
     if found is not None and found.kind is _KIND:
         return found.failure
-    if found is not None and found.stuck and (found.kind is not None or found.diagnosis.reason == UNREADABLE):
+    if found is not None and _on_something_else(found):
         first = found.changes and not (found.ignored or context.config.dry_run)
         repair = f"First: {command_line('scan', '--repair', session=session)}"
         how = repair if first else f"{capital(found.outlook).rstrip('.')}."
@@ -93,6 +93,15 @@ def _failure(context: Context, store: Store, session: str) -> Failure:
     if made is None:
         raise NotFoundError(f"Session {session} has no message yet.")
     return made
+
+
+def _on_something_else(found: Finding) -> bool:
+    """Whether a session has to be healed first. What nothing stored explains of a summary that was refused, its client
+    asks for no more once it is shorter.
+    """
+    if found.kind is None:
+        return found.stuck and found.diagnosis.reason == UNREADABLE
+    return found.stuck and not (found.failure.of_summary and not found.changes)
 
 
 def _nothing(arguments: argparse.Namespace, data: dict[str, Any], refusal: Refusal) -> int:

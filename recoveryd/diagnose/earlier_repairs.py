@@ -27,11 +27,13 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     """Return the repair of what a session is stuck on, if it is still stored: the next prompt will be accepted.
 
     Known also when its images are gone, and of a store that was moved or copied: what is stored says it. A part that
-    can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything.
+    can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything
+    but a summary that was refused: its client asks for it no more.
     """
     if kind_info(found.kind).by_client:
         return None
-    return stored_repair(store, ledger, found.failure, shortened=kind_info(found.kind).shortened)
+    shortened = kind_info(found.kind).shortened or found.failure.of_summary
+    return stored_repair(store, ledger, found.failure, shortened=shortened)
 
 
 def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:

@@ -210,8 +210,12 @@ class Recorder:
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:
             send = f"please send what `recoveryd report {session.id}` makes"
-            then = f"prompt it again. If it is refused each time, {client.way_back}, and {send}"
-            return replace(planned, reason=f"{planned.reason}: {then}")
+            summed, way = "", client.way_back
+            if failure.of_summary:  # a copy would be as long
+                summed = f"; what was refused is the summary that {client.title} asks for"
+                way = f"make it shorter without one (`recoveryd compact {session.id}`)"
+            then = f"prompt it again. If it is refused each time, {way}, and {send}"
+            return replace(planned, reason=f"{planned.reason}{summed}: {then}")
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
 
     def changes(self, case: Case) -> tuple[Change, ...]:

@@ -482,6 +482,39 @@ def test_what_a_failed_compaction_hid_is_found_and_given_back_where_no_limit_is_
     assert "took away the mark of 1 compaction that failed" in " ".join(out.split())
 
 
+SUMMARY_REFUSED = {
+    "nothing stored explains it": 'messages: first message must use the "user" role',
+    "what is stored explains it": MISSING,
+}
+
+
+@pytest.mark.parametrize("why", SUMMARY_REFUSED)
+def test_where_a_summary_is_refused_for_what_is_not_stored_the_session_is_made_shorter_by_hand(
+    run: Run, tree: Tree, why: str
+) -> None:
+    """Kilo cuts a long conversation for its summary, and a piece of it may begin with an answer."""
+    s = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=MODEL)
+    many_turns(s, random.Random(7))
+    s.assistant("done")
+    spent(s.planted())
+    if why == "what is stored explains it":
+        s.assistant(tool(), text("behind"))
+    s.user("go on")
+    marker = s.user(compaction(auto=True))
+    s.assistant(error=api_error(SUMMARY_REFUSED[why], 400), finish=None, summary=True, parentID=marker["id"])
+    session = tree.keep(s)
+    before = tree.files()
+    said = " ".join(run("explain", "--session", session)[1].split())
+    code, _, error = run("compact", session)
+    if why == "what is stored explains it":
+        assert code == 4 and "stuck on something else" in error and tree.files() == before
+        return
+    assert "what was refused is the summary that OpenCode asks for: prompt it again" in said
+    assert f"make it shorter without one (`recoveryd compact {session}`)" in said and "/fork" not in said
+    assert code == 0 and tree.files() != before, error
+    assert json.loads(run("scan", "--json")[1])["stuck"] == []
+
+
 def test_no_more_is_given_back_than_the_model_is_known_to_take(run: Run, tree: Tree) -> None:
     """A session that goes on with the tail alone works: it may not be made too long."""
     database = tree.root.parent / "opencode.db"

@@ -256,5 +256,27 @@ def test_claude_on_its_own_gateway_that_is_too_long_is_made_shorter_and_goes_on(
         assert [one.refused for one in main] == [None]
 
 
+def test_a_conversation_of_which_kilo_gets_no_summary_is_made_shorter_by_hand(tmp_path: Path) -> None:
+    """It cuts what is to be summed up, and a piece that begins with an answer is refused, with each prompt anew."""
+    try:
+        with Provider(limit=200_000) as provider, Kilo(tmp_path / "kilo", provider.url) as kilo:
+            kilo.call("GET", "/session")
+            with Daemon(tmp_path / "daemon", kilo.root / "data") as daemon:
+                planted = LONG["talk"].build()
+                write_sqlite(planted, kilo.database, directory=str(kilo.directory))
+                kilo.prompt(planted.id, "go on", thinking=True)
+                [found] = daemon.wait_settled([planted.id])[planted.id]
+                refused = [request.refused for request in provider.main]
+                made = daemon.run("compact", planted.id, "--yes")
+                kilo.prompt(planted.id, "continue", thinking=True)
+                last = provider.main[-1]
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert any("first message must use" in (said or "") for said in refused), refused
+    assert found["outcome"] == "not_understood" and f"`recoveryd compact {planted.id}`" in found["detail"], found
+    assert made.returncode == 0, made.stderr
+    assert last.refused is None and b'"tools"' in last.raw, "it is not asked for a summary again"
+
+
 def _as_json(blocks: list[tuple[str, Mapping[str, Any]]]) -> str:
     return json.dumps(_plain(blocks), sort_keys=True, default=dict)
