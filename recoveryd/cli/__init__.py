@@ -52,8 +52,9 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = make_parser().parse_args(words or ["--help"])
         import_logging()
-        from recoveryd.settings import setup  # late: the help needs no configuration
+        from recoveryd.settings import paths, setup  # late: the help needs no configuration
 
+        paths.check_home()
         setup(
             "ERROR" if arguments.quiet else "DEBUG" if arguments.verbose else "WARNING"
         )  # `run` and `demo` set their own; loguru's default prints DEBUG, and variables in a traceback

@@ -10,7 +10,18 @@ from pathlib import Path
 
 import platformdirs
 
+from recoveryd.core import RecoverydError
+
 _APP = "recoveryd"
+
+
+def check_home() -> None:
+    """Raise RecoverydError where nobody knows the home of this user: all that is looked for is below it."""
+    try:
+        Path.home()
+    except RuntimeError:
+        says = f"There is no home folder: HOME is not set, and the system knows no user {os.getuid()}."
+        raise RecoverydError(says, "Set HOME to the folder in which your clients keep their files.") from None
 
 
 def config_file() -> Path:

@@ -513,6 +513,20 @@ def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Pa
     assert run("--config", str(tmp_path / "none.toml"), "scan")[0] == 3
 
 
+def test_without_a_home_each_command_says_so_in_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs as a user of which it has no entry."""
+
+    def unknown(_: int) -> None:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for argv in (["status"], ["scan"], ["history"], ["config", "path"], ["doctor"], ["run"]):
+        code, out, err = run(*argv)
+        assert (code, out) == (1, "") and "HOME is not set" in err and "Set HOME" in err
+    assert json.loads(run("status", "--json")[1])["error"]["code"] == "failed"
+
+
 def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config" / "recoveryd" / "config.toml"
     assert run("config", "path") == (0, f"{path}\n", "")
