@@ -14,7 +14,7 @@ from recoveryd.cli.asking import insist
 from recoveryd.cli.common import config_of, known_ledger, whose_by
 from recoveryd.cli.output import Result, local_time, print_wrapped, render, table
 from recoveryd.core import Entry, Outcome, capital, command_line
-from recoveryd.ledger import Held, Upkeep
+from recoveryd.ledger import FORGOTTEN, Held, Upkeep
 from recoveryd.ledger import export as write
 
 
@@ -62,21 +62,25 @@ def forget(arguments: argparse.Namespace) -> int:
     """Run `recoveryd ledger forget`: remove all that the ledger holds of what a session said."""
     with known_ledger() as ledger:
         upkeep = Upkeep(ledger)
-        entries = upkeep.forgettable(arguments.session)
         held = upkeep.held(arguments.session)
+        full = {one.entry.id for one in held}
+        entries = [e for e in upkeep.forgettable(arguments.session) if e.id in full or e.title or e.detail != FORGOTTEN]
         size, images = sum(one.size for one in held), sum(one.images for one in held)
         gone = f"{images} original{'' if images == 1 else 's'} ({_kilobytes(size)}), and the titles and details of"
         words = f"{gone} {_recoveries(len(entries))}"
         others = upkeep.titled(arguments.session)
         if others:
             words += f", and the title, which is this session's, of {_recoveries(len(others))} of its subagents"
-        if not arguments.dry_run:
+        left = bool(entries or others)
+        if left and not arguments.dry_run:
             insist(f"This removes for good: {words}.{_not_undone(held)}", yes=arguments.yes)
             upkeep.forget(arguments.session)
 
     def show(out: Console) -> None:
         _table(out, held)
-        if arguments.dry_run:
+        if not left:
+            print_wrapped(out, f"Nothing of what session {arguments.session} said is left in the ledger.")
+        elif arguments.dry_run:
             print_wrapped(out, f"Would go for good: {words}.")
         else:
             print_wrapped(

@@ -13,9 +13,10 @@ from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.seen_and_resumed import Resumed, Resumes, SeenSessions
 from recoveryd.ledger.stats import EndedRecovery, KindStats, midnight, stats_by_kind
-from recoveryd.ledger.upkeep import Held, Upkeep
+from recoveryd.ledger.upkeep import FORGOTTEN, Held, Upkeep
 
 __all__ = [
+    "FORGOTTEN",
     "OVERWRITTEN",
     "EndedRecovery",
     "Handled",

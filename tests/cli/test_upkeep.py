@@ -211,6 +211,16 @@ class TestLedger:
         assert SECRET not in run("history")[1]
         assert run("ledger", "forget", "ses_unknown")[0] == 3
 
+    def test_forgetting_twice_says_that_nothing_was_left(self, run: Run, tree: Tree, secretive: str) -> None:
+        healed(run)
+        assert run("ledger", "forget", secretive, "--yes")[0] == 0
+        for more in ((), ("--dry-run",)):  # nobody is asked about nothing
+            code, out, err = run("ledger", "forget", secretive, *more)
+            assert (code, err) == (0, "") and "go" not in _flat(out).lower().split()
+            assert _flat(out) == f"Nothing of what session {secretive} said is left in the ledger."
+        said = as_json(run, "ledger", "forget", secretive, "--yes")
+        assert (said["removed"], said["recoveries"], said["bytes"]) == (True, [], 0)
+
     def test_forget_says_how_many_of_its_subagents_lose_its_title(self, run: Run, tree: Tree) -> None:
         parent, child = tree.ended(fine, "Acquisition"), tree.stuck(title="Child")
         tree.began(parent, child)
