@@ -32,7 +32,7 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     """
     if kind_info(found.kind).by_client:
         return None
-    shortened = kind_info(found.kind).shortened or found.failure.of_summary
+    shortened = kind_info(found.kind).shortened or (found.failure.of_summary and found.kind is not None)
     return stored_repair(store, ledger, found.failure, shortened=shortened)
 
 

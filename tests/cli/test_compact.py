@@ -515,6 +515,20 @@ def test_where_a_summary_is_refused_for_what_is_not_stored_the_session_is_made_s
     assert json.loads(run("scan", "--json")[1])["stuck"] == []
 
 
+def test_a_summary_for_which_there_was_no_credit_is_healed_by_nothing_stored(run: Run, tree: Tree) -> None:
+    s = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=MODEL)
+    many_turns(s, random.Random(7))
+    s.assistant("done")
+    spent(s.planted())
+    marker = s.user(compaction(auto=True))
+    s.assistant(error=api_error("Your credit balance is too low"), finish=None, summary=True, parentID=marker["id"])
+    session = tree.keep(s)
+    told = [json.loads(run("explain", "--session", session, "--json")[1])["reason"]]
+    assert run("compact", session)[0] == 0
+    told += [json.loads(run("explain", "--session", session, "--json")[1])["reason"]]
+    assert told == ["refused_elsewhere", "refused_elsewhere"]
+
+
 def test_no_more_is_given_back_than_the_model_is_known_to_take(run: Run, tree: Tree) -> None:
     """A session that goes on with the tail alone works: it may not be made too long."""
     database = tree.root.parent / "opencode.db"
