@@ -144,7 +144,7 @@ def _told(findings: Sequence[Finding], whose: Whose) -> Result:
 
 
 def _not_stuck(store: Store, session: str) -> Result:
-    words = f"Session {session} is not stuck: its newest prompt was not refused."
+    words = f"Session {session} is not stuck, by what is stored: its newest prompt was not refused."
     nothing = Diagnosis(Failure(store.id, session, "", 0), None, code="")
     fine = Finding(nothing, root_title(store, session), words)
     return Result({"stuck": False, **fine.data()}, lambda out: print_wrapped(out, words))

@@ -21,7 +21,7 @@ from recoveryd.diagnose.left_alone import ignored_by, is_in, left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import at_cap, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
-from recoveryd.diagnose.without_error import diagnose_unsendable
+from recoveryd.diagnose.without_error import diagnose_unsendable, surely_refused
 
 __all__ = [
     "Assessment",
@@ -45,6 +45,7 @@ __all__ = [
     "maybe_unread",
     "of_length",
     "standing_repair",
+    "surely_refused",
     "undone_repair",
     "vain_repairs",
 ]

@@ -85,7 +85,8 @@ class _Finder:
     def unanswered(self) -> Diagnosis | None:
         if self._running and self._client.under_way(self._store, self._session):
             return None
-        found = without_error.diagnose_unanswered(self._client, self._store, self._loaded)
+        there = self._client, self._store, self._loaded
+        found = without_error.diagnose_unanswered(*there) or without_error.diagnose_stopped(*there)
         asked = found.failure.time if found is not None else 0
         return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 

@@ -21,6 +21,7 @@ from recoveryd.core import (
     Violation,
     Wire,
     explained_by,
+    kind_info,
     moment,
     waiting_prompts,
 )
@@ -79,6 +80,63 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     if not all(found):
         return Diagnosis(failure, None, evidence)
     return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})
+
+
+def diagnose_stopped(client: Client, store: Store, session: Session) -> Diagnosis | None:
+    """Diagnose a prompt that its user stopped before anything of an answer came, if it is sure to be refused: a client
+    that asks again after a refusal shows it meanwhile, and stores it only at the end.
+    """
+    order = sorted(session.messages, key=lambda message: message.by_time)
+    waiting = waiting_prompts([message for message in order if message.parts or not client.stopped(message)])
+    known = client.next_failure(session)
+    if known is None or not waiting or waiting_prompts(order):
+        return None
+    failure = replace(known, message=waiting[-1].id, time=waiting[-1].created)
+    found = surely_refused(client, store, session, failure)
+    if found is None:
+        return None
+    evidence = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
+    return Diagnosis(failure, Refused(found.kind), {**evidence, **_told(found)})
+
+
+def surely_refused(client: Client, store: Store, session: Session, failure: Failure) -> Violation | None:
+    """Find what the next prompt is refused for under every way in which the client may send it, of what is known from
+    the stored session alone. `failure`: as of `next_failure`.
+
+    None where there is a way that is accepted, where the rules are not known, or where the client goes by what it has
+    in memory: it would not read what is stored. And where somebody else may answer than the provider itself, by other
+    rules, or with a proxy on the way that mends it: the client is led there, or what is wrong was sent before and
+    answered.
+    """
+    if client.reads_once or session.revert is not None or not client.asks_its_maker(session, failure):
+        return None
+    wires = client.wires(store, failure)
+    rules = rules_for(failure, wires)
+    if rules is NO_RULES:
+        return None
+    first, answered = None, _answered(client, session)
+    for request in (wire.build(session) for wire in wires):
+        taken = _turn_of(request, answered)
+        for way in check_either_way(rules, request):
+            found = [violation for violation in way if not client.heals(violation.kind, violation.block)]
+            told = next((violation for violation in found if kind_info(violation.kind).foreseen), None)
+            if told is None or request.unsendable or any(violation.turn < taken for violation in found):
+                return None
+            first = first or told
+    return first
+
+
+def _answered(client: Client, session: Session) -> str:
+    """Return the id of the newest answer of a model: whatever was sent before it was taken. "" where there is none."""
+    answers = (m for m in session.messages if m.role == "assistant" and m.completed and m.parts and m.error is None)
+    newest = max((m for m in answers if not client.by_shell(m)), key=lambda message: message.by_time, default=None)
+    return newest.id if newest is not None else ""
+
+
+def _turn_of(request: Request, message: str) -> int:
+    """Return the index of the first turn that holds something of a message; -1 where nothing of it is sent."""
+    turns = (index for index, turn in enumerate(request.turns) if message in (origin for origin, _ in turn.origins))
+    return next(turns, -1) if message else -1  # the next prompt has no id yet
 
 
 def still_refused(

@@ -96,10 +96,14 @@ def last_prompt(session: Session) -> Prompt:
 
 
 def stopped(message: Message) -> bool:
-    """Tell what became of a prompt: whether OpenCode's user stopped its answer (a provider's abort lands there,
-    too).
+    """Tell what became of a prompt: whether OpenCode's user stopped its answer (a provider's abort lands there, too).
+
+    While it waits to ask again after a refusal, 1.18 stores no error then: an answer that ended without anything.
     """
-    return message.error is not None and message.error.get("name") == "MessageAbortedError"
+    if message.error is not None:
+        return message.error.get("name") == "MessageAbortedError"
+    ended = message.role == "assistant" and message.completed and not message.data.get("finish")
+    return bool(ended) and not message.parts
 
 
 def _model(asked: Mapping[str, Any]) -> dict[str, str] | None:

@@ -31,9 +31,9 @@ def look(
     """Tell the status of a session: go through the newest messages (see `newest_first`) until one tells whether it
     failed, runs, or was answered.
 
-    `parts` reads those of a message, `revert` what the session has of turns that its user took back. An aborted message
-    tells it only if the model spoke in it: an abort may also cut off a refusal. A command that the user ran in the
-    session (`!ls`) is passed over. `client`: whose the store is, whose configuration says how a provider is asked.
+    `parts` reads those of a message, `revert` what the session has of turns that its user took back. A message that was
+    stopped tells it only if the model spoke in it: a stop may also cut off a refusal. A command that the user ran in
+    the session (`!ls`) is passed over. `client`: whose the store is, whose configuration says how a provider is asked.
     """
     fails = partial(_failure, store, session, client)
     older, seen = iter(newest), list[Message]()
@@ -117,6 +117,8 @@ def _end_of(fails: Fails, newest: Iterable[Message], parts: Parts) -> SessionSta
                 # Behind a turn that was cut off, say by a crash, a newer prompt may wait.
                 running = message.created or 1
                 silent = newest_user is not None or not any(map(_speaks, parts(message.id)))
+        elif error is None and not message.data.get("finish") and not any(True for _ in parts(message.id)):
+            continue  # nothing came of it: it was stopped while it waited to ask again, say after a refusal (1.18)
         elif failures and message.data.get("finish") == "tool-calls":
             took = True  # it proves that nothing older is stuck, but it is no answer yet
         elif error is None or any(map(_speaks, parts(message.id))):
