@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import is_read
+from recoveryd.clients.codex.item_forms import CONFIGURATION, is_read
 from recoveryd.clients.codex.thread import in_history, place
 from recoveryd.clients.line_editor import LineEditor
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, repeated
@@ -58,7 +58,9 @@ class CodexEditor(LineEditor):
         return (repeated(edit, len(wanted)),) if edit is not None else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        return tuple(Edit(block.message_id, block.part_id, None, action) for block in blocks if block.part_id)
+        """Take items out; not one that the client would write anew, and send, with the next prompt."""
+        stored = [block for block in blocks if block.part_id and block.type != CONFIGURATION]
+        return tuple(Edit(block.message_id, block.part_id, None, action) for block in stored)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         """Empty a field; not one without which the client would pass over the item."""

@@ -16,6 +16,8 @@ _OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "rec
 _OMITTED = "image content omitted because it could not be processed"
 _HEADER = 64  # characters of base64 by which an image is told
 CONFIGURATION = "configuration_update"  # how much the model is to think from there on
+TOOLS = "additional_tools"
+OF_THE_CLIENT = frozenset({CONFIGURATION, TOOLS})  # items that neither a person nor the model made
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
 
 
@@ -137,7 +139,7 @@ _COMPLETE: Mapping[str, Fields] = {
         "execution": _TEXT,
         "status": _TEXT,
     },
-    "additional_tools": {"role": _TEXT, "tools": _is(list, needed=True)},
+    TOOLS: {"role": _TEXT, "tools": _is(list, needed=True)},
     CONFIGURATION: {"reasoning": lambda value: isinstance(value, Mapping) and isinstance(value.get("effort"), str)},
     "web_search_call": {
         "status": _OPTIONAL,

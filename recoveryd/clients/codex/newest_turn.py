@@ -10,6 +10,7 @@ from functools import partial
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import error_record, rollout_lines
+from recoveryd.clients.codex.item_forms import OF_THE_CLIENT
 from recoveryd.clients.json_lines import Place
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure, Json, words
@@ -98,7 +99,7 @@ def _seen(fd: int, place: Place) -> _Seen | None:
     outer, inner = told
     if outer == "response_item":
         if inner != "message":
-            return None if inner in _INPUT else _Seen(place.offset, "spoke")
+            return None if inner in _INPUT or inner in OF_THE_CLIENT else _Seen(place.offset, "spoke")
         if b'"role":"assistant"' in place.head:
             return _Seen(place.offset, "spoke")
         return None
@@ -154,7 +155,10 @@ def _with(turns: NewestTurns, event: _Seen, store: str, thread: str) -> NewestTu
             settings = data.get("thread_settings")
             settings = settings if isinstance(settings, Mapping) else {}
             provider, model = _text(settings, "model_provider_id"), _text(settings, "model")
-            return replace(turns, asked=(provider or turns.asked[0], model or turns.asked[1]))
+            asked, directory = (provider or turns.asked[0], model or turns.asked[1]), _text(settings, "cwd")
+            return replace(
+                turns, asked=asked, directory=directory or turns.directory
+            )  # a compaction before it may fail
         case "prompt" | "user_message":
             return replace(turns, prompt=prompt_of(_text(data, "turn_id") or turns.turn) or turns.prompt)
         case "spoke":

@@ -12,7 +12,7 @@ from typing import Any
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import CONFIGURATION, history_is_read
+from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of, turn_begun
 from recoveryd.clients.codex.rollout_lines import first_line_fault
 from recoveryd.clients.codex.rollout_paths import is_thread
@@ -155,7 +155,7 @@ class _Reader:
         turn = self._turn(line)
         if part.type == CONFIGURATION:
             self._about["configured"] = self._about.get("model")
-        if part.type == "message" and _text(payload, "role") in _INPUT:
+        if part.type in OF_THE_CLIENT or (part.type == "message" and _text(payload, "role") in _INPUT):
             turn.input.append(part)
         else:
             turn.output.append(part)

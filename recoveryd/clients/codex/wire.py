@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from recoveryd.clients.codex.item_forms import CONFIGURATION, sent_item
+from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, in_history, is_prompt
 from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
@@ -26,8 +26,7 @@ _CALLS_OF: Mapping[str, frozenset[str]] = {
     output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
 }
 _MADE: Mapping[str, Json] = {"tool_search_output": {"status": "completed", "execution": "client", "tools": []}}
-_TOOLS = "additional_tools"
-_TAKES_TOOLS_AS_ITEM = "3000"  # what a turn says of its model, of each such model that 0.169.0 knows, and of no other
+_TAKESTOOLS_AS_ITEM = "3000"  # what a turn says of its model, of each such model that 0.169.0 knows, and of no other
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -58,8 +57,8 @@ def _instructions(session: Session) -> Iterable[Block]:
         about = part.data or {}
         if part.type != META:
             continue
-        if about.get("comp_hash") == _TAKES_TOOLS_AS_ITEM:
-            yield Block({"type": _TOOLS, "role": "developer", "tools": []}, "", "")
+        if about.get("comp_hash") == _TAKESTOOLS_AS_ITEM:
+            yield Block({"type": TOOLS, "role": "developer", "tools": []}, "", "")
         told = about.get("base_instructions")
         text = told.get("text") if isinstance(told, Mapping) else None
         if isinstance(text, str):
@@ -74,7 +73,7 @@ def _told_by_items(session: Session) -> bool:
     items = [(part.type, _told_to_model(part.data or {})) for part in _in_order(session)]
     newest = False
     for (kind, told), (_, following) in pairwise([*items, ("", "")]):
-        newest = newest or bool(following) if kind == _TOOLS else newest and not told.startswith("<model_switch>")
+        newest = newest or bool(following) if kind == TOOLS else newest and not told.startswith("<model_switch>")
     return newest
 
 

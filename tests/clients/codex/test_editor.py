@@ -233,3 +233,11 @@ def test_a_field_goes_whole_where_nothing_in_its_place_is_longer(rollout: Rollou
     rollout.line("response_item", {"type": "function_call", "id": "x", "name": "n", "arguments": "{}", "call_id": "c"})
     item = {"type": "function_call", "name": "n", "arguments": "{}", "call_id": "c"}
     assert written(rollout, lambda editor, blocks: editor.without_field(blocks[0], "id", "drop_field"))[0] == item
+
+
+def test_what_the_client_writes_anew_with_each_load_is_not_taken_out(rollout: Rollout) -> None:
+    """A provider that does not know it would refuse the next one: the same repair each time."""
+    told = {"type": "configuration_update", "reasoning": {"effort": "low"}}
+    rollout.item(told)
+    rollout.thinks()
+    assert written(rollout, lambda editor, blocks: editor.set_aside(blocks, "x")) == [told]

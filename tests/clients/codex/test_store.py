@@ -231,6 +231,25 @@ def test_the_folder_of_the_newest_turn_is_told(rollout: Rollout, store: CodexThr
     rollout.stuck()
     rollout.line("turn_context", {"turn_id": "t", "cwd": "/other", "model": "gpt-5.2"})
     assert (store.about(THREAD).directory, store.look(THREAD).directory) == ("/p", "/other")
+    rollout.event("thread_settings_applied", thread_settings={"cwd": "/third"})
+    assert store.look(THREAD).directory == "/third", "a compaction that fails before its turn leaves no turn_context"
+
+
+@pytest.mark.parametrize("kind", ["configuration_update", "additional_tools"])
+def test_what_the_client_tells_the_model_is_no_step_of_it(rollout: Rollout, store: CodexThreads, kind: str) -> None:
+    """0.169.0 stores both within a turn, behind or before its prompt."""
+    first = rollout.stuck()
+    rollout.asks("once more")
+    told = {"type": kind, "role": "developer", "tools": [], "reasoning": {"effort": "low"}}
+    rollout.item(told)
+    second = rollout.is_refused()
+    rollout.asks("and again")
+    rollout.item(told)
+    rollout.event("turn_aborted", turn_id=rollout.turn, reason="interrupted")
+    look = store.look(THREAD)
+    assert look.failure is not None and look.failure.message == second
+    assert [failure.message for failure in look.earlier] == [first]
+    assert f"steps-{second}" not in [one.id for one in store.load(THREAD).messages]
 
 
 def test_what_the_model_said_in_a_refused_turn_makes_older_failures_old(rollout: Rollout, store: CodexThreads) -> None:
