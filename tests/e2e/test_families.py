@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from tests.families.fake import WRAPPED, Fake
 from tests.families.play import Played, Stage, played, shapes_for, staged, undone
 from tests.families.streams import responses_of
 from tests.families.table import FAMILIES
+from tests.shapes import Shape
 from tests.support.build import SessionBuilder
 from tests.support.parts import file, tool
 
@@ -122,6 +123,30 @@ def test_of_three_pictures_of_a_tool_only_the_one_that_is_named_goes(tmp_path: P
     state = tool_part["state"]
     assert [shot["filename"] for shot in state["attachments"]] == ["3.png", "5.png"]
     assert state["output"].startswith("three of them\n[The image 4.png was taken out: ")
+
+
+@pytest.mark.parametrize("version", [JSON_STORE, DATABASE, NEWEST])
+def test_a_document_that_the_client_put_into_words_stays(tmp_path: Path, version: str) -> None:
+    """Its model reads none, so words were sent in its place; the SDK could not have sent it."""
+    document = file(data_url(b"%PDF-1.4\n%%EOF\n", "application/pdf"), "application/pdf", "spec.pdf")
+
+    def documents(session: SessionBuilder) -> None:
+        session.user("read this", document)
+        session.assistant(tool("read", {"filePath": "/spec.pdf"}, "PDF read successfully", attachments=[document]))
+        session.assistant(" \n")
+        session.user("next")
+        session.assistant("fine")
+
+    family = replace(FAMILIES["copilot"], reads=("text", "image"))
+    try:
+        with staged(tmp_path, family, version) as stage:
+            [one] = played(stage, [Shape("documents", "empty_content", False, documents)], further=2)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert (one.rebuilt, one.again) == (True, [True, True])
+    assert [entry["detail"] for entry in one.entries] == ["Filled 1 gap with a placeholder"]
+    changed = [key for key, value in one.before.items() if one.after[key] != value]
+    assert len(changed) == 1 and b"spec.pdf" not in (one.before[changed[0]] or b"")
 
 
 class Anew(Fake):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core.model import Failure, Json, RecordedError
+from recoveryd.core.model import Failure, Json, Message, RecordedError, Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.daemon import CONFIG, Daemon
@@ -30,6 +31,7 @@ from tests.support.plant import write_sqlite, write_tree
 UNNAMED = ("gemini", "gemini-2", "vertex")  # whose calls have no ids
 Records = dict[str, bytes | None]
 _UNDOES = 40  # by one process, which has a minute
+_NOT_SENT = ("functionality not supported", "Unsupported image mime type")  # the words of an SDK that can't send a file
 
 
 @dataclass(repr=False)
@@ -39,6 +41,7 @@ class Played:
     shape: Shape
     planted: Planted
     before: Records
+    stored: Session | None = None  # as it was planted
     first: PromptResult | None = None
     expected: str | None = None  # what the product's wire says that will be sent, as JSON; None: nothing
     rebuilt: bool = True  # whether that was sent
@@ -110,7 +113,8 @@ class Stage:
         """Write a shape into the store of the client, as this family would have stored it."""
         planted = self.family.dressed(shape.build())
         self.write(planted)
-        return Played(shape, planted, self.records(planted), expected=self.built(planted.id))
+        stored = self.store.load(planted.id)
+        return Played(shape, planted, self.records(planted), stored, expected=self.built(stored))
 
     def write(self, planted: Planted) -> None:
         """Write a session into whichever store this version of the client has."""
@@ -136,14 +140,22 @@ class Stage:
         database = self.client.database
         return OpencodeSqlite(database) if database.exists() else OpencodeFiles(self.client.storage)
 
-    def built(self, session: str) -> str | None:
-        """The conversation that the product expects for the next prompt, as JSON; None: that none can be sent."""
+    def built(self, session: Session, failed: str = "") -> str | None:
+        """The conversation that the product expects for the next prompt, as JSON; None: that none can be sent.
+
+        `failed`: what the client itself said of it, and recorded.
+        """
         family = self.family
-        error = RecordedError(texts=(family.said,))
-        failure = Failure("", "", "", 0, error, family.provider, family.model, family.protocol)
+        if failed:
+            error = {"name": "UnknownError", "data": {"message": failed}}
+            now = {"created": time.time_ns() // 1_000_000}
+            answer = Message("msg_zzz", {"role": "assistant", "error": error, "time": now, **family.ids})
+            session = replace(session, messages=(*session.messages, answer))
+        said = RecordedError(texts=(family.said,))
+        failure = Failure("", "", "", 0, said, family.provider, family.model, family.protocol)
         old = "paged" if self.client.database.exists() else "old"
         form = Form.named(old if is_old(self.version) else "new")
-        request = wires_of(failure, protocol_of(failure), [form])[0].build(self.store.load(session))
+        request = wires_of(failure, protocol_of(failure), [form])[0].build(session)
         if request.unsendable:
             return None
         messages = [{"role": turn.role, "content": _content(request, turn)} for turn in request.turns]
@@ -195,6 +207,8 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
         sent = {_as_json(asked.messages) for asked in stage.fake.asked}
         for one in made:
             one.rebuilt = one.expected in sent if one.expected is not None else one.refused is not None
+            if one.stored and one.refused is not None and any(words in one.refused for words in _NOT_SENT):
+                one.rebuilt = stage.built(one.stored, one.refused) is None  # what it can't send, its failure tells
         _collect(stage, made)
         for number in range(further):
             asked = [one for one in made if number == 0 or one.stuck]

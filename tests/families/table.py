@@ -16,7 +16,6 @@ Part = dict[str, Any]
 Seal = Callable[[list[Part]], None]  # of one step of an answer: what the SDK stores beside the parts
 
 _LIMIT = {"context": 200_000, "output": 32_000}
-_MODALITIES = {"input": ["text", "image", "pdf"], "output": ["text"]}
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,13 @@ class Family:
     settings: str = ""  # of recoveryd, without which not all is healed
     said: str = ""  # what stands in its errors, where only that tells who is behind
     exception: str = ""  # what docs/limits.md calls what is not healed there
+    reads: tuple[str, ...] = ("text", "image", "pdf")  # its model, by what the client is told
     google_login: bool = False  # its SDK asks Google for a token before each request
 
     def config(self, address: str) -> dict[str, Any]:
         """The client's configuration with which this family is asked at `address`."""
         described = {"name": self.model, "reasoning": True, "tool_call": True, "attachment": True, "temperature": True}
-        model = {**described, "limit": _LIMIT, "modalities": _MODALITIES}
+        model = {**described, "limit": _LIMIT, "modalities": {"input": list(self.reads), "output": ["text"]}}
         options = {"apiKey": "x", **self.options, "baseURL": f"{address}{self.base}"}
         named = f"{self.provider}/{self.model}"
         provider = {"npm": self.npm, "options": options, "models": {self.model: model}}

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from recoveryd.clients.javascript import truthy
+from recoveryd.clients.opencode import error_record
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import PAGE, Message, Part, Session
+from recoveryd.core import PAGE, Message, Part, RecordedError, Session
 
 
 def history(session: Session, form: Form) -> Sequence[Message]:
@@ -125,3 +126,36 @@ def left_out(message: Message) -> bool:
         return False
     aborted = isinstance(error, Mapping) and error.get("name") == "MessageAbortedError"
     return not (aborted and any(part.type not in ("step-start", "reasoning") for part in message.parts))
+
+
+def last_sent(session: Session, provider: str, model: str, mime: str) -> tuple[int, str]:
+    """Return the place in time (`Message.by_time`) up to which files of this type could be sent to a model, as such or
+    in words: that of its newest answer or error.
+
+    It is before all where the client failed on that type since: it may have learnt what the model reads. A summary
+    tells nothing: the client asks for it without files.
+    """
+    for message in sorted(session.messages, key=lambda message: message.by_time, reverse=True):
+        asked = message.data.get("providerID"), message.data.get("modelID")
+        if message.role != "assistant" or asked != (provider, model) or truthy(message.data.get("summary")):
+            continue
+        error = error_record.read(message.error) if message.error is not None else None
+        if error is not None and _of_client(error):
+            if any(mime in text for text in error.texts):
+                break
+        elif (error is not None and not error.blameless) or _by_model(message):
+            return message.by_time
+    return 0, ""
+
+
+def _by_model(message: Message) -> bool:
+    """Whether a model was asked for an answer: it is not the client's own for a command, nor one of a repair."""
+    return any(part.type in ("step-finish", "reasoning") for part in message.parts)
+
+
+def _of_client(error: RecordedError) -> bool:
+    """Whether no request was made, because the SDK can't send a file: "'file part media type application/pdf'
+    functionality not supported", "Unsupported image mime type: image/bmp".
+    """
+    by_itself = not error.answered and error.name != "APIError" and not error.blameless
+    return by_itself and any("support" in text.lower() for text in error.texts)

@@ -26,18 +26,20 @@ def file(data: Json, reads: frozenset[str]) -> Json:
     """Make the file of a user that OpenCode sends, or its words for a kind that the model does not read; `reads` names
     those it does.
 
-    A file is `{"type": "file", "mime", "source", "filename"}`; its `source` is as in Anthropic's blocks.
+    A file is `{"type": "file", "mime", "source", "filename", "unread"}`; its `source` is as in Anthropic's blocks, and
+    `unread` are the words that go in its place to a model that does not read it; None where nothing but the file does.
     """
     mime, url, name = data.get("mime"), data.get("url"), data.get("filename")
     if not isinstance(mime, str) or not isinstance(url, str):
         raise CannotSend("file", "the attached file has no type or address")
     kind = _kind(mime)
+    named = f'"{name}"' if name else kind
+    words = f"ERROR: Cannot read {named} (this model does not support {kind} input). Inform the user."
     if kind is not None and kind not in reads:
-        named = f'"{name}"' if name else kind
-        words = f"ERROR: Cannot read {named} (this model does not support {kind} input). Inform the user."
         return {"type": "text", "text": words}
     media, source = _source(url, mime)
-    return {"type": "file", "mime": media, "source": source, "filename": name}
+    unread = words if kind is not None else None
+    return {"type": "file", "mime": media, "source": source, "filename": name, "unread": unread}
 
 
 def _kind(mime: str) -> str | None:

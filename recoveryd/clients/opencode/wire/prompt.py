@@ -304,7 +304,8 @@ def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json
     for item in attachments:
         shown = attachment(item)
         if is_picture_or_pdf(item["mime"]) and not asked.in_results(item["mime"]):
-            beside.append(Piece("file", file(item, frozenset({"image", "pdf"})), part))
+            named = item if form.spreads_files else {**item, "filename": None}  # before, it had no name there
+            beside.append(Piece("file", file(named, frozenset({"image", "pdf"})), part))
         else:
             within.append(shown)
     if not within:

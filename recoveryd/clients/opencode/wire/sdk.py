@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.form import OLD, Form
-from recoveryd.clients.opencode.wire.history import history, read_along
+from recoveryd.clients.opencode.wire.history import history, last_sent, read_along
 from recoveryd.clients.opencode.wire.media import CannotSend
 from recoveryd.clients.opencode.wire.prompt import JS_SPACE, AskedModel, Origin, Piece, Said, model_messages
 from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
@@ -30,13 +31,17 @@ class SentMessage:
 
 @dataclass(slots=True)
 class _Draft:
-    """What one stored message becomes, and what of it can't be sent."""
+    """What one stored message becomes, and what of it can't be sent. `unread`: files that the SDK can't send, with
+    their type; words take their place where the model, by what the client knows of it, does not read them.
+    """
 
     out: list[SentMessage] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
+    unread: list[tuple[str, Unsendable]] = field(default_factory=list)
+    made: tuple[int, str] = (0, "")
 
     def fail(self, part: Part, error: CannotSend) -> None:
-        self.unsendable.append(Unsendable(part.message_id, part.id, str(error), error.fault))
+        self.unsendable.append(_unsendable(part, error))
 
     def unreadable(self) -> list[Unsendable]:
         return [stuck for stuck in self.unsendable if stuck.fault == "not_json"]
@@ -106,14 +111,18 @@ class SdkWire(ABC):
         entries = [*(entry for draft in drafts for entry in draft.out), *more]
         if self.form.mends_for_mistral(self.provider, self.model):
             entries = list(_answered_results(entries))
-        stuck = tuple(dict.fromkeys(stuck for draft in drafts for stuck in draft.unsendable))
+        types = {mime for draft in drafts for mime, _ in draft.unread}
+        sent = {mime: last_sent(session, self.provider, self.model, mime) for mime in types}
+        stopped = ([stuck for mime, stuck in draft.unread if draft.made >= sent[mime]] for draft in drafts)
+        found = ((*draft.unsendable, *files) for draft, files in zip(drafts, stopped, strict=True))
+        stuck = tuple(dict.fromkeys(chain.from_iterable(found)))
         return Request(self.merge(entries), stuck)
 
     def _draft(self, message: Message) -> _Draft:
         known = self._drafts.get(id(message))
         if known is not None:
             return known[1]
-        draft = _Draft()
+        draft = _Draft(made=message.by_time)
         for part in message.parts:
             if part.data is None:
                 draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))
@@ -126,7 +135,8 @@ class SdkWire(ABC):
         try:
             blocks = self._blocks(one.role, one.pieces)
         except CannotSend:  # the whole request fails; all pieces that are to blame are named
-            blocks = self._blocks(one.role, [piece for piece in one.pieces if self._takes(one.role, piece, draft)])
+            taken = (self._taken(one.role, piece, draft) for piece in one.pieces)
+            blocks = self._blocks(one.role, [piece for piece in taken if piece is not None])
         if blocks is not None:
             role = "assistant" if one.role == "assistant" else "user"
             yield SentMessage(role, tuple(blocks), one.origin, by_tool=one.role == "tool")
@@ -136,14 +146,22 @@ class SdkWire(ABC):
             return self.results(pieces)
         return (self.prompt if role == "user" else self.answer)(pieces)
 
-    def _takes(self, role: str, piece: Piece, draft: _Draft) -> bool:
-        """Whether the SDK can send a piece."""
+    def _taken(self, role: str, piece: Piece, draft: _Draft) -> Piece | None:
+        """Return a piece that the SDK can send, or the words that the client may have for it; None without any."""
         try:
             self._blocks(role, [piece])
         except CannotSend as error:
-            draft.fail(piece.part, error)
-            return False
-        return True
+            words = piece.body.get("unread")
+            if words is None:
+                draft.fail(piece.part, error)
+                return None
+            draft.unread.append((piece.body["mime"], _unsendable(piece.part, error)))
+            return Piece("text", {"text": words}, piece.part)
+        return piece
+
+
+def _unsendable(part: Part, error: CannotSend) -> Unsendable:
+    return Unsendable(part.message_id, part.id, str(error), error.fault)
 
 
 def block(piece: Piece, body: Json) -> Block:

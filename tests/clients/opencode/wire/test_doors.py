@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,14 @@ import pytest
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.bedrock import BedrockConverse
 from recoveryd.clients.opencode.wire.copilot import CopilotChat
-from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.clients.opencode.wire.sdk import SdkWire
 from recoveryd.core import Claims, Marks, Request, Session, edited
 from recoveryd.providers import NO_RULES
 from tests.e2e.media import data_url, png
 from tests.families.table import FAMILIES
-from tests.support.build import SessionBuilder
+from tests.support.build import SessionBuilder, api_error
 from tests.support.parts import Part, file, reasoning, text, tool
 from tests.support.values import as_session
 
@@ -29,6 +30,7 @@ WIRES: dict[str, type[SdkWire]] = {
 EDITOR = partial(OpencodeEditor, marks=Marks("rtest", 1))
 BOTH = pytest.mark.parametrize("form", [OLD, NEW], ids=["old", "new"])
 PICTURE = data_url(png(4, 4))
+DOCUMENT = file(data_url(b"%PDF-1.4\n", "application/pdf"), "application/pdf", "a.pdf")
 
 
 def stored(name: str, *answer: Part | str) -> Session:
@@ -86,13 +88,101 @@ def test_images_of_a_tool_stand_beside_its_result_in_a_chat(form: Form) -> None:
 
 
 def test_a_document_stops_the_client_before_copilot_alone() -> None:
-    document = file(data_url(b"%PDF-1.4\n", "application/pdf"), "application/pdf", "a.pdf")
     session = SessionBuilder(1_790_000_000_000, seed=1)
-    session.user("look", document)
+    session.user("look", DOCUMENT)
     for name, stuck in (("copilot", 1), ("openrouter", 0), ("bedrock", 0)):
         request = wire(name, NEW).stored(as_session(FAMILIES[name].dressed(session.planted())))
         assert len(request.unsendable) == stuck
         assert len(NO_RULES.check(request, Claims())) == stuck, "whoever is behind the SDK"
+
+
+def asked_of_copilot(*turns: Part, answer: Callable[[SessionBuilder], object] | None = None) -> Session:
+    """A question with these files, and what came of it."""
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    session.user("look", *turns)
+    if answer is not None:
+        answer(session)
+    return as_session(FAMILIES["copilot"].dressed(session.planted()))
+
+
+def failed(words: str, **fields: Any) -> Callable[[SessionBuilder], object]:
+    return lambda session: session.assistant(error={"name": "UnknownError", "data": {"message": words}}, **fields)
+
+
+UNSUPPORTED = "AI_UnsupportedFunctionalityError: 'file part media type {}' functionality not supported."
+
+
+@pytest.mark.parametrize("form", [OLD, PAGED, NEW, FORK], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    ("answer", "stuck"),
+    [
+        (lambda session: session.assistant("I can't read it"), False),
+        (lambda session: session.assistant(error=api_error("text content blocks must be non-empty", 400)), False),
+        (failed("The operation timed out."), False),
+        (failed(UNSUPPORTED.format("application/zip")), True),  # it tells nothing, and nothing else does
+        (failed(UNSUPPORTED.format("application/pdf")), True),
+        (lambda session: session.assistant(completed=False, bare=True), True),
+        (lambda session: session.assistant("hi", providerID="openai", modelID="gpt-5"), True),
+        (lambda session: session.assistant("so far", summary=True), True),
+        (lambda session: session.assistant(tool("bash"), bare=True), True),  # `!ls`
+    ],
+    ids=["answered", "refused", "timeout", "zip", "pdf", "open", "other-model", "summary", "shell"],
+)
+def test_what_an_answered_prompt_carried_can_be_sent(
+    form: Form, answer: Callable[[SessionBuilder], object], stuck: bool
+) -> None:
+    """The client sends words where the model, by its catalog, reads no documents: then nothing is to be taken out."""
+    request = wire("copilot", form).build(asked_of_copilot(DOCUMENT, answer=answer))
+    assert bool(request.unsendable) is stuck
+    words = 'ERROR: Cannot read "a.pdf" (this model does not support pdf input). Inform the user.'
+    assert request.turns[0].blocks[1].body == {"type": "text", "text": words}
+
+
+def test_what_a_client_can_not_send_anew_does_not_accuse_what_it_sent() -> None:
+    def more(session: SessionBuilder) -> None:
+        session.assistant("I can't read it")
+        session.user("and this?", file("data:application/zip;base64,AAAA", "application/zip", "a.zip"))
+        failed(UNSUPPORTED.format("application/zip"))(session)
+
+    request = wire("copilot", NEW).build(asked_of_copilot(DOCUMENT, answer=more))
+    assert [stuck.reason.split()[-1] for stuck in request.unsendable] == ["application/zip"]
+
+
+def test_a_document_that_the_client_fails_on_now_is_mended_whatever_was_answered() -> None:
+    """Its catalog says since then that the model reads documents; or an undo put it back."""
+
+    def more(session: SessionBuilder) -> None:
+        session.assistant("I can't read it")
+        session.user("go on")
+        failed(UNSUPPORTED.format("application/pdf"))(session)
+
+    session = asked_of_copilot(DOCUMENT, answer=more)
+    [stuck] = wire("copilot", NEW).build(session).unsendable
+    after = edited(session, EDITOR(session).mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, "cancelled"))
+    assert wire("copilot", NEW).build(after).unsendable == ()
+
+
+@pytest.mark.parametrize(("form", "named"), [(OLD, "pdf"), (PAGED, "pdf"), (NEW, '"a.pdf"'), (FORK, '"a.pdf"')])
+def test_words_stand_beside_a_result_where_the_document_would(form: Form, named: str) -> None:
+    """As 1.1.53, 1.2.1 and 1.18.34 send it: before 1.14 a file of a tool has no name there."""
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    session.user("look")
+    session.assistant(tool("read", {"filePath": "/a"}, "PDF read successfully", attachments=[DOCUMENT]))
+    session.assistant("I can't read it")
+    request = wire("copilot", form).build(as_session(FAMILIES["copilot"].dressed(session.planted())))
+    assert request.unsendable == ()
+    beside = [str(block.body.get("text")) for block in request.turns[2].blocks]
+    assert beside[2] == f"ERROR: Cannot read {named} (this model does not support pdf input). Inform the user."
+
+
+def test_a_picture_that_bedrock_does_not_take_stays_where_words_were_sent() -> None:
+    session = SessionBuilder(1_790_000_000_000, seed=1)
+    session.user("look", file("data:image/bmp;base64,Qk0=", "image/bmp", "a.bmp"))
+    one = as_session(FAMILIES["bedrock"].dressed(session.planted()))
+    assert len(wire("bedrock", NEW).build(one).unsendable) == 1
+    session.assistant("I see nothing")
+    request = wire("bedrock", NEW).build(as_session(FAMILIES["bedrock"].dressed(session.planted())))
+    assert (request.unsendable, types(request)[0]) == ((), ("user", ["text", "text"]))
 
 
 def test_equal_reasoning_goes_to_openrouter_once() -> None:
@@ -135,9 +225,8 @@ def test_a_call_that_the_provider_is_said_to_have_run_gets_its_result_back() -> 
 
 
 def test_a_document_of_a_tool_leaves_the_call_and_its_output() -> None:
-    document = file(data_url(b"%PDF-1.4\n", "application/pdf"), "application/pdf", "a.pdf")
     picture = file(PICTURE)
-    session = stored("copilot", tool("read", {"filePath": "/a"}, "two files", attachments=[document, picture]))
+    session = stored("copilot", tool("read", {"filePath": "/a"}, "two files", attachments=[DOCUMENT, picture]))
     stuck = wire("copilot", NEW).stored(session).unsendable[0]
     after = edited(session, EDITOR(session).mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, "cancelled"))
     request = wire("copilot", NEW).stored(after)
