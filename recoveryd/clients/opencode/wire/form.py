@@ -28,6 +28,7 @@ class Form:
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
     drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits, by the model's name
     system_is_item: bool  # OpenAI's Responses API has the system prompt as its first item; not with a login of ChatGPT
+    ties_by_id: bool  # of two messages of one millisecond the later row comes last; databases before had it first
     bare_prompts: bool  # a prompt is sent as it is; Kilo puts a text behind each, old ones too, and stores none of them
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
@@ -68,11 +69,13 @@ _BINDING = re.compile(
 _FLAGS = len(Form.__dataclass_fields__) - 1
 
 
-OLD = replace(Form("old", *[False] * _FLAGS), sends_ignored=True, system_is_item=True, bare_prompts=True)
+OLD = replace(
+    Form("old", *[False] * _FLAGS), sends_ignored=True, system_is_item=True, ties_by_id=True, bare_prompts=True
+)
 NEW = Form("new", *[True] * _FLAGS)
 
 
-PAGED = replace(OLD, name="paged", reads_pages=True, reverts_parts=True)
+PAGED = replace(OLD, name="paged", reads_pages=True, reverts_parts=True, ties_by_id=False)
 
 
 # Kilo 7.7.9 sends what 1.18 sends, but for these.

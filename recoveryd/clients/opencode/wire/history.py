@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from recoveryd.clients.javascript import truthy
@@ -17,8 +18,16 @@ def history(session: Session, form: Form) -> Sequence[Message]:
 
     `left_out` tells which of them it then does not send.
     """
-    kept = _not_reverted(session, form)
+    kept = _not_reverted(session if form.ties_by_id else replace(session, messages=_ties_turned(session)), form)
     return _with_tail(kept) if form.keeps_compaction_tail else _since_compaction(kept)
+
+
+def _ties_turned(session: Session) -> tuple[Message, ...]:
+    """Order messages as 1.2 does, which sorts by time alone, downwards, and turns that round: a command of the user's
+    own (`!cmd`) writes its prompt and its answer in one millisecond now and then.
+    """
+    together = groupby(session.messages, lambda message: message.at or message.id)
+    return tuple(message for _, of_one_time in together for message in reversed(list(of_one_time)))
 
 
 def read_along(session: Session, form: Form) -> Sequence[Message]:

@@ -218,6 +218,22 @@ def test_an_ignored_text_is_sent_of_the_assistant_alone(form: Form) -> None:
     assert of_answer(text("hidden", ignored=True), "seen", form=FORK, bare=True) == [("assistant", ["seen"])]
 
 
+def test_of_one_millisecond_1_2_sends_the_later_row_first() -> None:
+    """It sorts by time alone, downwards, and turns that round: `!cmd` writes two rows at once now and then."""
+    made = builder()
+    made.user("go")
+    made.assistant("fine")
+    made.user("The following tool was executed by the user")
+    made.assistant(tool(call_id="c1"))
+    made.user("next")
+    session = as_session(made.planted())
+    times = [1, 2, 3, 3, 5]
+    session = replace(session, messages=tuple(replace(m, at=at) for m, at in zip(session.messages, times, strict=True)))
+    roles = {form.name: [turn.role for turn in sent(session, form).turns] for form in (PAGED, NEW)}
+    assert roles == {"paged": ["user", "assistant", "user"], "new": ["user", "assistant"] * 2 + ["user"]}
+    assert [turn.role for turn in sent(as_session(made.planted()), PAGED).turns] == roles["new"], "no times are known"
+
+
 def test_kilo_puts_a_text_behind_each_prompt_that_counts_in_a_place() -> None:
     made = builder()
     made.user("look", file(PICTURE))
