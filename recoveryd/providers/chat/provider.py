@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -14,10 +15,24 @@ from recoveryd.providers.endpoint import Endpoint
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
-_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=64)
+_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
-_LARGEST_IMAGE = 5 * 1024 * 1024  # characters of base64, where an error speaks of images and tells no limit
+_LARGEST_IMAGE = 5 * 1024 * 1024  # characters of base64: less is too large for nobody
+# Of the sentences about an image, those that find it sound and too large, and of them those about sides or a number.
+_NOT_OF_BYTES = (
+    "width",
+    "height",
+    "dimension",
+    "resolution",
+    "many",
+    "count",
+    "number",
+    "at most",
+    "more than",
+    "limit",
+)
+_OF_SIZE = (*_NOT_OF_BYTES, "exceed", "too large", "too {big", "must be", "do not meet", "bytes are", "max images")
 
 
 def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
@@ -71,8 +86,9 @@ class Chat(BindsNothing):
         return rules.check(request, claims, self.dialect)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        """Of an image that was refused: those that are none, else those that others take for too large, or of another
-        type. Where a message stands, each server counts by itself.
+        """Of an image that was refused as none: those that are none, or of another type than is said. Of one too large:
+        those above the limit that is named, or else the heaviest; of sides, and of too many, nothing tells which is
+        meant. Where a message stands, each server counts by itself.
         """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
@@ -81,9 +97,13 @@ class Chat(BindsNothing):
             return Claims()
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
-        held = ((block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort))
-        most = refused.limit or _LARGEST_IMAGE
-        faults = {media_of(*one): media.media_fault(one[1], many=False, most=most) for one in held}
+        held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
+        if any(words in refused.said for words in _OF_SIZE):
+            weights = {media_of(*one): len(str(one[1].get("data", ""))) for one in held}
+            known = not any(words in refused.said for words in _NOT_OF_BYTES)
+            most = refused.limit or (max(_LARGEST_IMAGE, *weights.values()) - 1 if weights and known else sys.maxsize)
+            return Claims(media=frozenset(one for one, weight in weights.items() if weight > most))
+        faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
         return Claims(media=none or frozenset(one for one, why in faults.items() if why))
 
@@ -138,7 +158,7 @@ GPT = Chat(
     "gpt",
     "models of OpenAI by chat completions",
     re.compile(r"(?:^|/)(?:gpt-(?:[3-9]|\d\d)|chatgpt-|o[1-9](?:-|$))"),
-    Dialect(replace(_LIMITS, longest_id=40)),
+    Dialect(replace(_LIMITS, longest_name=64, longest_id=40)),
     _endpoint(),
 )
 MISTRAL = Chat(

@@ -12,7 +12,7 @@ from enum import Enum
 from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation, half_character
 from recoveryd.providers.anthropic.media import sources
 
-_UNREAD = "it is no image that the provider can read"
+_UNREAD = "the provider does not take it"
 
 
 class Alternation(Enum):

@@ -29,7 +29,7 @@ _PREFIX: Mapping[str, str] = {
 }
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _OF_ASSISTANT = frozenset({"output_text", "refusal"})
-_OF_OTHERS = frozenset({"input_text", "input_image", "input_file"})
+_OF_OTHERS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 # What an item says, and what makes it one: emptied, it would be gone.
 _OF_SUBSTANCE = words(
     "type role content call_id name arguments input output action result tools summary encrypted_content author"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
-from recoveryd.core import Block, Claims, Request, Turn
+from recoveryd.core import Block, Claims, RecordedError, Request, Turn, texts_of
+from recoveryd.providers import classify
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.provider import ALTERNATING, BUT_CALLS, GPT, KIMI, MISTRAL, QWEN, Chat
+from tests.e2e.media import png
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "aB3dE6gH9", "name": "bash", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "aB3dE6gH9", "content": "done"}
@@ -92,3 +95,41 @@ def test_an_id_may_be_of_any_characters_as_kimi_has_them() -> None:
         assert found(dialect, U, ("assistant", {**CALL, "id": ""}), ("user", {**RESULT, "tool_use_id": ""}), A, U) == [
             ("tool_call_invalid", 1)
         ]
+
+
+PNG = png(4, 4)
+
+
+def image(data: bytes, declared: str = "image/png") -> dict[str, Any]:
+    coded = base64.b64encode(data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": declared, "data": coded}}
+
+
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        ("The image length and width do not meet the model restrictions. [height:8 or width:2000]", set()),
+        ("Image count 5 exceeds limit 4 per request.", set()),
+        ("Invalid request: image size is too large", {"0.3"}),
+        ("image exceeds 6 MB maximum: 8388608 bytes > 6291456 bytes", {"0.3"}),
+        ("image exceeds 4 MB maximum: 6388608 bytes > 4194304 bytes", {"0.2", "0.3"}),
+        ("The image data does not represent a valid image", {"0.4"}),
+        ("cannot identify image file", {"0.4"}),
+    ],
+)
+def test_of_an_image_no_more_goes_than_the_error_tells(words: str, gone: set[str]) -> None:
+    """Each maker takes other images: that Anthropic would refuse one says nothing."""
+    heavy = [image(PNG + bytes(n * 2**20 * 3 // 4)) for n in (5, 8)]
+    images = [image(PNG), image(b"\xff\xd8\xff\xe0" + bytes(60)), *heavy, image(b"no image")]
+    blocks = tuple(Block(body, "msg", f"0.{at}") for at, body in enumerate(images))
+    sent = Request((Turn("user", blocks, (("msg", ""),)),))
+    refused = classify(RecordedError(texts_of({"message": words})))
+    assert refused is not None
+    assert {part for part, _ in QWEN.claims(refused, sent, None).media} == gone
+
+
+def test_long_names_of_tools_are_cut_for_whom_they_are_too_long() -> None:
+    named = {**CALL, "name": "azure-devops-mcp-server_repo_list_pull_requests_by_repository_or_project"}
+    turns = [U, ("assistant", named), R, A, U]
+    assert found(QWEN, *turns) == found(KIMI, *turns) == []
+    assert found(GPT, *turns) == [("tool_call_invalid", 1)]

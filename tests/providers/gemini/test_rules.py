@@ -67,7 +67,7 @@ def test_a_call_has_its_result_in_the_next_turn() -> None:
     assert kinds(request([words()], [call()], [words()])) == [Kind.TOOL_RESULT_MISSING]
 
 
-@pytest.mark.parametrize("name", ["my tool", "", "9lives", "x" * 65])
+@pytest.mark.parametrize("name", ["my tool", "", "9lives", "x" * 129])
 def test_an_illegal_name_is_found_and_what_mends_it_is_legal(name: str) -> None:
     assert kinds(request([words()], [call(name)], [result()])) == [Kind.TOOL_CALL_INVALID]
     mended = GEMINI.call_limits.illegal.sub("_", name)[:64] or "unknown"

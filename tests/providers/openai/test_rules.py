@@ -370,3 +370,8 @@ def test_a_place_that_holds_what_every_provider_takes_is_not_believed() -> None:
     sent = request(user(), call(), output(), answer())
     assert blamed(sent, "input.1.type: Invalid input") == []
     assert blamed(sent, "Missing required parameter: 'input[1].id'.") == []
+
+
+def test_what_a_user_recorded_is_no_fault() -> None:
+    recording = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    assert OPENAI.check(request(user(recording), answer(), user()), Claims()) == []
