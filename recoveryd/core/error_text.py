@@ -42,7 +42,9 @@ _EVENT = re.compile(
     r"\b(Type validation failed: Value: |JSON parsing failed: Text: )(?=[{\[])(.*?)(?=\.?\s{0,9}Error message: |\Z)",
     re.DOTALL,
 )
-_OF_AN_ERROR = re.compile(r"[\[\s]{0,9}\{\s{0,9}\"(?:type\"\s{0,9}:\s{0,9}\"error\"|error\")")
+_SAID = ("candidates", "choices", "content", "content_block", "delta", "item", "output", "part", "text")  # its fields
+_OF_AN_ANSWER = re.compile(rf"\"(?:{'|'.join(_SAID)})\"\s{{0,9}}:")
+_ANSWERS = ("content_block", "message_", "response.")
 _BACKSLASHES = re.compile(r"\\+")
 _FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
 _ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
@@ -124,10 +126,14 @@ def _but_event(match: re.Match[str]) -> str:
     """Keep of an event the error that it tells, and nothing that the model said."""
     event = json_of(match[2])
     event = event[0] if isinstance(event, list) and event else event
-    if isinstance(event, Mapping):
-        told = event if event.get("type") == "error" else event.get("error")
-        return f"{match[1]}{json.dumps(told)}" if told else f"{match[1]}..."
-    return match[0] if _OF_AN_ERROR.match(match[2]) else f"{match[1]}..."
+    if not isinstance(event, Mapping):
+        return f"{match[1]}..." if _OF_AN_ANSWER.search(match[2]) else match[0]
+    within, kind = event.get("response"), str(event.get("type"))
+    of_it = within.get("error") if isinstance(within, Mapping) else None
+    told = event.get("error") or of_it or event.get("base_resp")
+    message = event.get("message")
+    of_answer = not event.keys().isdisjoint(_SAID) or kind.startswith(_ANSWERS) or isinstance(message, Mapping)
+    return f"{match[1]}{json.dumps(told)}" if told else f"{match[1]}..." if of_answer and kind != "error" else match[0]
 
 
 def _char(match: re.Match[str]) -> str:

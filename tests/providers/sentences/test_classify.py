@@ -433,7 +433,17 @@ EVENT = {"candidates": [{"content": {"role": "model", "parts": [{"text": f"You a
 WHY = 'Error message: [{"code":"invalid_union","path":["candidates",0],"message":"Invalid input"}]'
 
 
-@pytest.mark.parametrize("value", [json.dumps(EVENT), json.dumps([EVENT]), json.dumps(EVENT)[:-3]])
+EVENTS = [
+    EVENT,
+    [EVENT],
+    {"type": "response.completed", "response": {"error": None, "instructions": SAID}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": SAID}},
+    {"choices": [{"delta": {"content": SAID}}]},
+    {"message": {"role": "assistant", "content": SAID}, "done": False},
+]
+
+
+@pytest.mark.parametrize("value", [*map(json.dumps, EVENTS), json.dumps(EVENT)[:-3]])
 @pytest.mark.parametrize("says", ["Type validation failed: Value:", "JSON parsing failed: Text:"])
 def test_what_the_model_said_in_an_event_that_the_sdk_cant_read_does_not_count(says: str, value: str) -> None:
     assert kind_of(f"AI_TypeValidationError: {says} {value}.\n{WHY}") is None
@@ -449,6 +459,12 @@ def test_what_the_model_said_in_an_event_that_the_sdk_cant_read_does_not_count(s
         {"type": "error", "error": {"type": "invalid_request_error", "message": SAID}},
         {"text": "[DONE]", "error": {"message": SAID}},
         [{"error": {"code": 400, "message": SAID}}],
+        {"error_type": "validation_error", "error_message": SAID},
+        {"object": "error", "message": SAID, "type": "BadRequestError"},
+        {"detail": SAID},
+        {"errors": [{"message": SAID}]},
+        {"base_resp": {"status_code": 2013, "status_msg": SAID}, "choices": None},
+        {"type": "response.failed", "response": {"error": {"message": SAID}, "instructions": "be short"}},
     ],
 )
 def test_an_error_in_such_an_event_counts(event: object) -> None:
