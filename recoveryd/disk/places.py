@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,11 +22,16 @@ def is_folder(path: Path) -> bool:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it."""
+    """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it.
+
+    Some tell no size. Root may use what is kept from others.
+    """
     try:
-        return shutil.disk_usage(folder).free < _ROOM
+        disk = os.statvfs(folder)
     except OSError:  # nobody knows
         return False
+    blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+    return disk.f_blocks > 0 and blocks * disk.f_frsize < _ROOM
 
 
 def group_by_place(paths: Iterable[Path]) -> list[list[Path]]:

@@ -211,9 +211,10 @@ class Recorder:
         if handled is None or handled.outcome is not Outcome.HEALED:
             send = f"please send what `recoveryd report {session.id}` makes"
             summed, way = "", client.way_back
-            if failure.of_summary:  # a copy would be as long
+            if failure.of_summary:
                 summed = f"; what was refused is the summary that {client.title} asks for"
-                way = f"make it shorter without one (`recoveryd compact {session.id}`)"
+                if not client.wires(case.store, failure)[0].build(session).flat:  # those can't; a copy is as long
+                    way = f"make it shorter without one (`recoveryd compact {session.id}`)"
             then = f"prompt it again. If it is refused each time, {way}, and {send}"
             return replace(planned, reason=f"{planned.reason}{summed}: {then}")
         return Refusal("it was repaired while this prompt was on its way: prompt it again")

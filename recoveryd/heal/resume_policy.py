@@ -84,9 +84,9 @@ def _in_the_way(situation: Situation) -> str:
         return "its last prompt was answered" if answered else ""
     if newest.role == "user":
         return "there is a newer prompt"
-    if newest.error is None:
-        return "it went on"
-    return "its user stopped it" if situation.stopped else "it was refused again"
+    if situation.stopped:
+        return "its user stopped it"
+    return "it went on" if newest.error is None else "it was refused again"
 
 
 def _not_by_itself(situation: Situation) -> str:

@@ -289,14 +289,15 @@ def _own_turn(store: Store, entry: Entry) -> bool:
 
 
 def _answered(store: Store, entry: Entry) -> bool:
-    """Whether the model answered behind what had failed, be it with a tool call alone. A command of the user's is none.
+    """Whether the model answered behind what had failed, be it with a tool call alone. A command of the user's is none,
+    nor is an answer that was stopped before a word of it.
 
     By the client's clock alone, which made all of them; only where that message is gone by ours.
     """
     session = store.load(entry.session)
     ended = [m for m in session.messages if m.role == "assistant" and m.error is None and m.completed]
     client = Clients(Config()).of(store)
-    answers = [message for message in ended if not client.by_shell(message)]
+    answers = [m for m in ended if not client.by_shell(m) and (m.parts or not client.stopped(m))]
     failed = session.message(entry.message)
     if failed is None:
         return any(m.completed > entry.time * 1000 for m in answers)
@@ -317,7 +318,8 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     try:
         store.apply(todo)
     except (StoreError, NotFoundError, KeyboardInterrupt) as error:
-        if untouched(store, todo):  # else it is left to `finish_interrupted`
+        gone = isinstance(error, NotFoundError) and not any(store.read_all([change.key for change in todo]))
+        if gone or untouched(store, todo):  # else it is left to `finish_interrupted`
             if forced:
                 why = "It was interrupted." if isinstance(error, KeyboardInterrupt) else error.message
                 ledger.finish(doing, Outcome.FAILED, why, settled=False)

@@ -175,7 +175,7 @@ class Ledger:
         """Mark these recoveries as undone, all or none; `whole`: all of it is in the store again."""
         with self.file.write() as db:
             now = self._clock()
-            query = "UPDATE recovery SET outcome = 'undone', undone = ?, sole = iif(?, 0, sole) WHERE id = ?"
+            query = "UPDATE recovery SET outcome = 'undone', undone = ?, sole = sole AND NOT ? WHERE id = ?"
             db.executemany(query, ((now, whole, name) for name in names))
             db.executemany(_SETTLE, ((name,) for name in names))
 

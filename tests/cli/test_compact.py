@@ -585,3 +585,19 @@ def test_until_the_next_answer_it_goes_by_what_was_told_then(run: Run, tree: Tre
     tree.answered(session)
     _, out, _ = run("compact", session, "--dry-run", "--json", "--target", "0.2")
     assert not json.loads(out)["action"].startswith(f"{left[1]} of ")
+
+
+def test_where_no_conversation_can_be_made_shorter_a_refused_summary_names_another_way(run: Run, tree: Tree) -> None:
+    """By the Responses API."""
+    s = SessionBuilder(
+        int(time.time() * 1000) - 60_000, model={"providerID": "openai", "modelID": "gpt-6.1-sol"}, title="My session"
+    )
+    s.user("go")
+    s.assistant("done")
+    marker = s.user(compaction(auto=True))
+    refused = api_error("No tool output found for function call call_1.", 400)
+    refused["data"]["metadata"]["url"] = "https://api.openai.com/v1/responses"
+    s.assistant(error=refused, finish=None, summary=True, parentID=marker["id"])
+    said = " ".join(run("explain", "--session", tree.keep(s))[1].split())
+    assert "what was refused is the summary that OpenCode asks for: prompt it again" in said
+    assert "recoveryd compact" not in said and "/fork" in said

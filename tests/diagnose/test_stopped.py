@@ -20,6 +20,7 @@ from recoveryd.clients.store import Store
 from recoveryd.core.model import Kind, Outcome, Refusal
 from recoveryd.diagnose import Case, Context, Next, Triage, Verdict, assess
 from recoveryd.heal.ahead import FORESEEN
+from recoveryd.heal.undo import undo
 from tests.shapes import BROKEN, HEALTHY, Shape
 from tests.support.build import SessionBuilder
 from tests.support.database import NEW, Base
@@ -188,3 +189,16 @@ def test_a_refusal_that_is_stored_holds_behind_prompts_that_were_stopped(bench: 
     look = tree.store.look(session)
     assert look.failure is not None and look.newest_user is not None and not look.last_answer
     assert judged(bench, tree.store, session).kind is Kind.TOOL_RESULT_MISSING
+
+
+def test_the_repair_of_a_stopped_prompt_can_be_taken_back(bench: Bench, tree: Tree) -> None:
+    """What was stopped before a word of it is no answer on the repaired history."""
+    session = fault_in(tree, [])
+    before = tree.files()
+    found = assess(bench.recovery.context, tree.store, session)
+    assert found is not None and found.diagnosis.refused is not None
+    case = Case.begin(tree.store, found.diagnosis.failure, found.diagnosis.refused)
+    assert bench.recovery.attempt(case).outcome is Outcome.HEALED
+    [done] = bench.ledger.history(9)
+    undo(tree.store, bench.ledger, done)
+    assert tree.files() == before

@@ -74,7 +74,7 @@ def test_on_a_full_disk_nothing_is_said_to_be_repaired(tree: Tree, run: Run, mon
     with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
         private_files.make_folder(paths.state_dir())
         assert json.loads(run("status", "--json")[1])["repairs"] is True
-        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+        monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_blocks=9, f_bavail=0, f_bfree=0, f_frsize=4096))
         found = json.loads(run("status", "--json")[1])
         assert found["repairs"] is False and found["unrepaired"] == found["ledger_problem"] != ""
         assert "is full, so nothing is repaired" in " ".join(run("status")[1].split())

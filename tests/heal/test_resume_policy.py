@@ -33,7 +33,7 @@ def prompt(ago: float, text: str = "go", metadata: Any = None, **fields: Any) ->
 
 def answer(ago: float, error: str = "", **fields: Any) -> Message:
     data = {"role": "assistant", "time": {"created": at(ago), "completed": at(ago) + 20}, **fields}
-    return Message(f"msg_{at(ago)}a", {**data, **({"error": {"name": error}} if error else {})})
+    return Message(f"msg_{at(ago)}a", {**data, **({"error": {"name": error}} if error else {"finish": "stop"})})
 
 
 ASKED = prompt(10, agent="build", model=MODEL, variant="high")

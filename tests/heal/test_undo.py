@@ -407,6 +407,24 @@ def test_an_undo_that_its_user_interrupts_before_anything_is_written_is_none(
     assert tree.files() == before
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_an_undo_whose_session_goes_right_before_it_writes_is_none(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch, *, force: bool
+) -> None:
+    event = healed(tree, bench, tree.stuck(blank_answer, EMPTY))
+    if force:
+        tree.answered(event.session)
+
+    def gone(changes: Sequence[Change]) -> None:
+        shutil.rmtree(tree.root / "part")
+        raise NotFoundError("The session is gone.")
+
+    monkeypatch.setattr(tree.store, "apply", gone)
+    with pytest.raises(NotFoundError):
+        undo(tree.store, bench.ledger, entry(bench, event), force=force)
+    assert bench.ledger.pending() == [] and entry(bench, event).outcome is Outcome.HEALED
+
+
 @pytest.mark.parametrize("begun", [Outcome.PENDING, Outcome.UNDOING])
 def test_what_was_cut_off_waits_while_a_turn_runs(tree: Tree, bench: Bench, begun: Outcome) -> None:
     event, _ = crashed(tree, bench, ("after", "before"), begun)

@@ -127,7 +127,7 @@ def test_a_file_that_can_not_be_written_is_said_and_costs_nothing_else(tmp_path:
 def test_on_a_full_disk_that_is_said_once_and_no_line_ends_in_a_stack(
     tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_blocks=9, f_bavail=0, f_bfree=0, f_frsize=4096))
     logs.setup("INFO", tmp_path / "recoveryd.log", err)
     logger.info("on")
     first, second = err.lines()
