@@ -13,7 +13,7 @@ from dataclasses import replace
 from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info, media_of
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
-from recoveryd.providers.anthropic.media import sources
+from recoveryd.providers.anthropic.media import LEAST_BASE64, sources
 
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
@@ -53,12 +53,19 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         return Claims(accused=frozenset(rejected))
     if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
-    told = Claims(image_bytes=refused.limit if refused.sort == "image" else 0)
+    told = Claims(image_bytes=_most_bytes(refused))
     found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}
     unknown = [named] if named is not None and named.part_id not in found else []
     placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
     meant = placed if found else _meant(refused, request, placed)
     return replace(told, media=frozenset(media_of(*one) for one in meant))
+
+
+def _most_bytes(refused: Refused) -> int:
+    """Tell what one image may have where an error says that it is too large: as it says, or what the least takes."""
+    if refused.sort != "image" or not any(words in refused.said for words in ("exceed", "too large")):
+        return 0
+    return refused.limit or (0 if refused.position is not None else LEAST_BASE64)
 
 
 def _named_media(refused: Refused, body: Json) -> Iterator[Json]:

@@ -137,12 +137,9 @@ def left_out(message: Message) -> bool:
     return not (aborted and any(part.type not in ("step-start", "reasoning") for part in message.parts))
 
 
-def last_sent(session: Session, provider: str, model: str, mime: str) -> tuple[int, str]:
-    """Return the place in time (`Message.by_time`) up to which files of this type could be sent to a model, as such or
-    in words: that of its newest answer or error.
-
-    It is before all where the client failed on that type since: it may have learnt what the model reads. A summary
-    tells nothing: the client asks for it without files.
+def failed_on(session: Session, provider: str, model: str, mime: str) -> bool:
+    """Whether the client failed on files of this type itself since the newest answer or refusal of a model: it stores
+    that at once. Else they could be sent, as such or in words. A summary tells nothing: it is asked for without files.
     """
     for message in sorted(session.messages, key=lambda message: message.by_time, reverse=True):
         asked = message.data.get("providerID"), message.data.get("modelID")
@@ -151,10 +148,10 @@ def last_sent(session: Session, provider: str, model: str, mime: str) -> tuple[i
         error = error_record.read(message.error) if message.error is not None else None
         if error is not None and _of_client(error):
             if any(mime in text for text in error.texts):
-                break
+                return True
         elif (error is not None and not error.blameless) or _by_model(message):
-            return message.by_time
-    return 0, ""
+            return False
+    return False
 
 
 def _by_model(message: Message) -> bool:

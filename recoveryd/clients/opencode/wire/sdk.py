@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.form import OLD, Form
-from recoveryd.clients.opencode.wire.history import history, last_sent, read_along
+from recoveryd.clients.opencode.wire.history import failed_on, history, read_along
 from recoveryd.clients.opencode.wire.media import CannotSend
 from recoveryd.clients.opencode.wire.prompt import JS_SPACE, AskedModel, Origin, Piece, Said, model_messages
 from recoveryd.core import Block, Json, Message, Part, Request, Session, Turn, Unsendable
@@ -38,7 +38,6 @@ class _Draft:
     out: list[SentMessage] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
     unread: list[tuple[str, Unsendable]] = field(default_factory=list)
-    made: tuple[int, str] = (0, "")
 
     def fail(self, part: Part, error: CannotSend) -> None:
         self.unsendable.append(_unsendable(part, error))
@@ -112,9 +111,8 @@ class SdkWire(ABC):
         if self.form.mends_for_mistral(self.provider, self.model):
             entries = list(_answered_results(entries))
         types = {mime for draft in drafts for mime, _ in draft.unread}
-        sent = {mime: last_sent(session, self.provider, self.model, mime) for mime in types}
-        stopped = ([stuck for mime, stuck in draft.unread if draft.made >= sent[mime]] for draft in drafts)
-        found = ((*draft.unsendable, *files) for draft, files in zip(drafts, stopped, strict=True))
+        stop = {mime for mime in types if failed_on(session, self.provider, self.model, mime)}
+        found = ((*draft.unsendable, *(stuck for mime, stuck in draft.unread if mime in stop)) for draft in drafts)
         stuck = tuple(dict.fromkeys(chain.from_iterable(found)))
         return Request(self.merge(entries), stuck)
 
@@ -122,7 +120,7 @@ class SdkWire(ABC):
         known = self._drafts.get(id(message))
         if known is not None:
             return known[1]
-        draft = _Draft(made=message.by_time)
+        draft = _Draft()
         for part in message.parts:
             if part.data is None:
                 draft.fail(part, CannotSend("not_json", "the stored part is not JSON"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from recoveryd.clients.opencode.wire.copilot import CopilotChat
 from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.clients.opencode.wire.sdk import SdkWire
-from recoveryd.core import Claims, Marks, Request, Session, edited
+from recoveryd.core import Claims, Marks, Message, Request, Session, edited
 from recoveryd.providers import NO_RULES
 from tests.e2e.media import data_url, png
 from tests.families.table import FAMILIES
@@ -90,6 +91,7 @@ def test_images_of_a_tool_stand_beside_its_result_in_a_chat(form: Form) -> None:
 def test_a_document_stops_the_client_before_copilot_alone() -> None:
     session = SessionBuilder(1_790_000_000_000, seed=1)
     session.user("look", DOCUMENT)
+    failed(UNSUPPORTED.format("application/pdf"))(session)
     for name, stuck in (("copilot", 1), ("openrouter", 0), ("bedrock", 0)):
         request = wire(name, NEW).stored(as_session(FAMILIES[name].dressed(session.planted())))
         assert len(request.unsendable) == stuck
@@ -119,19 +121,20 @@ UNSUPPORTED = "AI_UnsupportedFunctionalityError: 'file part media type {}' funct
         (lambda session: session.assistant("I can't read it"), False),
         (lambda session: session.assistant(error=api_error("text content blocks must be non-empty", 400)), False),
         (failed("The operation timed out."), False),
-        (failed(UNSUPPORTED.format("application/zip")), True),  # it tells nothing, and nothing else does
+        (failed(UNSUPPORTED.format("application/zip")), False),
         (failed(UNSUPPORTED.format("application/pdf")), True),
-        (lambda session: session.assistant(completed=False, bare=True), True),
-        (lambda session: session.assistant("hi", providerID="openai", modelID="gpt-5"), True),
-        (lambda session: session.assistant("so far", summary=True), True),
-        (lambda session: session.assistant(tool("bash"), bare=True), True),  # `!ls`
+        (lambda session: session.assistant(completed=False, bare=True), False),
+        (lambda session: session.assistant("hi", providerID="openai", modelID="gpt-5"), False),
+        (lambda session: session.assistant("so far", summary=True), False),
+        (lambda session: session.assistant(tool("bash"), bare=True), False),  # `!ls`
+        (None, False),
     ],
-    ids=["answered", "refused", "timeout", "zip", "pdf", "open", "other-model", "summary", "shell"],
+    ids=["answered", "refused", "timeout", "zip", "pdf", "open", "other-model", "summary", "shell", "nothing"],
 )
-def test_what_an_answered_prompt_carried_can_be_sent(
+def test_a_document_stops_the_client_only_where_it_failed_on_one(
     form: Form, answer: Callable[[SessionBuilder], object], stuck: bool
 ) -> None:
-    """The client sends words where the model, by its catalog, reads no documents: then nothing is to be taken out."""
+    """It sends words where the model, by its catalog, reads no documents: then nothing is to be taken out."""
     request = wire("copilot", form).build(asked_of_copilot(DOCUMENT, answer=answer))
     assert bool(request.unsendable) is stuck
     words = 'ERROR: Cannot read "a.pdf" (this model does not support pdf input). Inform the user.'
@@ -178,11 +181,13 @@ def test_words_stand_beside_a_result_where_the_document_would(form: Form, named:
 def test_a_picture_that_bedrock_does_not_take_stays_where_words_were_sent() -> None:
     session = SessionBuilder(1_790_000_000_000, seed=1)
     session.user("look", file("data:image/bmp;base64,Qk0=", "image/bmp", "a.bmp"))
+    failed("AI_UnsupportedFunctionalityError: Unsupported image mime type: image/bmp")(session)
     one = as_session(FAMILIES["bedrock"].dressed(session.planted()))
     assert len(wire("bedrock", NEW).build(one).unsendable) == 1
+    session.user("go on")
     session.assistant("I see nothing")
     request = wire("bedrock", NEW).build(as_session(FAMILIES["bedrock"].dressed(session.planted())))
-    assert (request.unsendable, types(request)[0]) == ((), ("user", ["text", "text"]))
+    assert (request.unsendable, types(request)[0]) == ((), ("user", ["text"] * 3))
 
 
 def test_equal_reasoning_goes_to_openrouter_once() -> None:
@@ -227,6 +232,12 @@ def test_a_call_that_the_provider_is_said_to_have_run_gets_its_result_back() -> 
 def test_a_document_of_a_tool_leaves_the_call_and_its_output() -> None:
     picture = file(PICTURE)
     session = stored("copilot", tool("read", {"filePath": "/a"}, "two files", attachments=[DOCUMENT, picture]))
+    [message, *_] = session.messages[::-1]
+    asked = {key: message.data[key] for key in ("providerID", "modelID")}
+    words = UNSUPPORTED.format("application/pdf")
+    error = {"name": "UnknownError", "data": {"message": words}}
+    newer = Message("msg_z", {"role": "assistant", **asked, "time": {"created": 1_791_000_000_000}, "error": error})
+    session = replace(session, messages=(*session.messages, newer))
     stuck = wire("copilot", NEW).stored(session).unsendable[0]
     after = edited(session, EDITOR(session).mend_unsendable(stuck.part_id, stuck.fault, stuck.reason, "cancelled"))
     request = wire("copilot", NEW).stored(after)
