@@ -188,6 +188,16 @@ def _said(part: dict[str, Any]) -> list[str]:
     return [text for text in said if isinstance(text, str) and text.strip()]
 
 
+def unforeseen(case: Case) -> list[str]:
+    """The kinds of later refusals that are about nothing which only they tell: a signature, or an image that this door
+    does not take. It takes 5 MB of one, Anthropic 10.
+    """
+    later = [kind for kind in case.refusals[1:] if kind not in SIGNATURE]
+    told = [str(request.refused) for outcome in case.prompts for request in outcome.requests if request.refused]
+    sizes = sum("image exceeds 5 MB maximum" in words for words in told)
+    return [kind for number, kind in enumerate(later) if kind != "media_rejected" or number >= sizes]
+
+
 def problems(case: Case) -> list[str]:
     """What does not hold of this session: nothing, if all is well."""
     found: list[str] = []
@@ -201,7 +211,7 @@ def problems(case: Case) -> list[str]:
     if outcomes != ["healed"] * (len(case.refusals) + case.forestalled):
         found.append(f"{len(case.refusals)} refusals, and these recoveries: {outcomes}")
     signatures = [kind for kind in case.refusals if kind in SIGNATURE]
-    if set(case.refusals[1:]) - set(SIGNATURE) or signatures != [kind for kind in SIGNATURE if kind in signatures]:
+    if unforeseen(case) or signatures != [kind for kind in SIGNATURE if kind in signatures]:
         found.append(f"a chain of refusals: {case.refusals}")
     if any("bound to a different" in str(request.refused) for outcome in case.prompts for request in outcome.requests):
         found.append("thinking was left that is bound to something else")

@@ -24,7 +24,13 @@ SIGNED = reasoning("hm")
 
 
 def spoken_to(
-    path: Path, *answers: dict[str, Any], version: str = NEW, client: str = "opencode", url: str = "", said: str = ""
+    path: Path,
+    *answers: dict[str, Any],
+    version: str = NEW,
+    client: str = "opencode",
+    url: str = "",
+    said: str = "",
+    words: str = "",
 ) -> list[str]:
     """What is spoken in the wires of a session with these answers: a thinking or a text each, or an error. `said`: by
     the configuration.
@@ -39,7 +45,9 @@ def spoken_to(
     planted, base = session.planted(), Base(path / "x.db", version)
     write_sqlite(planted, base.path)
     store = OpencodeSqlite(base.path, client=client, title=client)
-    failed = Failure(store.id, planted.id, "m", 0, RecordedError(url=url), "github-copilot", COPILOT["modelID"], said)
+    failed = Failure(
+        store.id, planted.id, "m", 0, RecordedError((words,), url=url), "github-copilot", COPILOT["modelID"], said
+    )
     wires = Clients(Config()).of(store).wires(store, failed)
     assert rules_for(failed, wires).name == "copilot"
     return list(dict.fromkeys(wire.protocol for wire in wires))
@@ -73,6 +81,12 @@ def test_claude_on_copilot_is_asked_as_its_answers_tell(
 def test_what_the_refusal_or_the_configuration_says_of_it_counts_for_more(tmp_path: Path) -> None:
     assert spoken_to(tmp_path / "1", SIGNED, url="https://api.githubcopilot.com/chat/completions") == [CHAT]
     assert spoken_to(tmp_path / "2", SIGNED, said=CHAT) == [CHAT]
+
+
+def test_where_the_client_failed_on_a_document_itself_it_is_asked_by_chat_completions(tmp_path: Path) -> None:
+    """Anthropic's SDK has documents."""
+    words = "AI_UnsupportedFunctionalityError: 'file part media type application/pdf' functionality not supported."
+    assert spoken_to(tmp_path, text("no thinking"), words=words) == [CHAT]
 
 
 def test_before_1_14_copilot_was_asked_by_chat_completions_alone(tmp_path: Path) -> None:
