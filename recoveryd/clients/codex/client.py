@@ -11,7 +11,7 @@ from recoveryd.clients.codex import rollout_paths
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
-from recoveryd.clients.codex.thread import META
+from recoveryd.clients.codex.thread import about_thread
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store, lineage
 from recoveryd.core import (
@@ -80,7 +80,7 @@ class Codex(WithoutServer):
 
     def next_failure(self, session: Session) -> Failure | None:
         newest = session.newest
-        meta = next((part.data or {} for m in session.messages for part in m.parts if part.type == META), {})
+        meta = about_thread(session)
         if newest is None:
             return None
         at = newest.completed or newest.created

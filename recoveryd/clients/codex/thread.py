@@ -245,6 +245,11 @@ def opens(meta: Json) -> bool:
     return _parent(meta) is None or meta.get("multi_agent_version") != "v2"
 
 
+def about_thread(session: Session) -> Json:
+    """Return what a thread's own lines say of it: its provider, its model, its first words; empty where none does."""
+    return next((part.data or {} for message in session.messages for part in message.parts if part.type == META), {})
+
+
 def _instead(meta: Json) -> str:
     """Tell what to do in the place of a thread that can't be repaired. No person can begin an agent (0.169.0)."""
     if _parent(meta) is None:

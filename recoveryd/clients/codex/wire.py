@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
-from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, in_history, is_prompt
+from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, about_thread, in_history, is_prompt
 from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
 
 _OUTPUT_OF: Mapping[str, str] = {
@@ -26,7 +26,7 @@ _CALLS_OF: Mapping[str, frozenset[str]] = {
     output: frozenset(call for call, made in _OUTPUT_OF.items() if made == output) for output in _OUTPUT_OF.values()
 }
 _MADE: Mapping[str, Json] = {"tool_search_output": {"status": "completed", "execution": "client", "tools": []}}
-_TAKESTOOLS_AS_ITEM = "3000"  # what a turn says of its model, of each such model that 0.169.0 knows, and of no other
+_TAKES_TOOLS_AS_ITEM = "3000"  # what a turn says of its model, of each such model that 0.169.0 knows, and of no other
 _PROMPT = Block({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "continue"}]}, "", "")
 
 
@@ -53,17 +53,14 @@ def _instructions(session: Session) -> Iterable[Block]:
     """Make what the model is told first: kept in the first line, and sent as an item where it is not stored as one."""
     if _told_by_items(session):
         return
-    for part in (part for message in session.messages if message.id == "meta" for part in message.parts):
-        about = part.data or {}
-        if part.type != META:
-            continue
-        if about.get("comp_hash") == _TAKESTOOLS_AS_ITEM:
-            yield Block({"type": TOOLS, "role": "developer", "tools": []}, "", "")
-        told = about.get("base_instructions")
-        text = told.get("text") if isinstance(told, Mapping) else None
-        if isinstance(text, str):
-            content = [{"type": "input_text", "text": text}]
-            yield Block({"type": "message", "role": "developer", "content": content}, "", "")
+    about = about_thread(session)
+    if about.get("comp_hash") == _TAKES_TOOLS_AS_ITEM:
+        yield Block({"type": TOOLS, "role": "developer", "tools": []}, "", "")
+    told = about.get("base_instructions")
+    text = told.get("text") if isinstance(told, Mapping) else None
+    if isinstance(text, str):
+        content = [{"type": "input_text", "text": text}]
+        yield Block({"type": "message", "role": "developer", "content": content}, "", "")
 
 
 def _told_by_items(session: Session) -> bool:
@@ -81,7 +78,7 @@ def _configures(session: Session) -> bool:
     """Whether the model that is asked is the one that was last told its configuration by an item: with a model that is
     not (0.169.0: all before GPT-6.1, and most providers), no such item is sent.
     """
-    about = next((part.data or {} for message in session.messages for part in message.parts if part.type == META), {})
+    about = about_thread(session)
     return bool(about.get("configured") == about.get("model"))
 
 
