@@ -6,7 +6,7 @@ is never answered. The error text does not name the cause.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from recoveryd.clients import CanShorten, Client, Store
@@ -15,6 +15,7 @@ from recoveryd.core import (
     Diagnosis,
     Failure,
     Kind,
+    Message,
     Refused,
     Request,
     Session,
@@ -25,7 +26,7 @@ from recoveryd.core import (
     moment,
     waiting_prompts,
 )
-from recoveryd.providers import NO_RULES, check_either_way, named_block, rules_for
+from recoveryd.providers import NO_RULES, Provider, check_either_way, named_block, rules_for
 
 
 def diagnose_unsendable(client: Client, store: Store, session: Session, failure: Failure | None) -> Diagnosis | None:
@@ -69,14 +70,12 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     known = client.next_failure(session)
     if not waiting or known is None:
         return None
-    failure = replace(known, message=waiting[-1].id, time=waiting[-1].created)
-    evidence = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
+    failure, evidence = _asked(known, waiting)
     wires = client.wires(store, failure)
     provider = rules_for(known, wires)
     if provider is NO_RULES:
         return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
-    ways = [way for wire in wires for way in check_either_way(provider, wire.build(session))]
-    found = [[violation for violation in way if not client.heals(violation.kind, violation.block)] for way in ways]
+    found = [way for wire in wires for way in _left_either_way(client, provider, wire.build(session))]
     if not all(found):
         return Diagnosis(failure, None, evidence)
     return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})
@@ -91,11 +90,10 @@ def diagnose_stopped(client: Client, store: Store, session: Session) -> Diagnosi
     known = client.next_failure(session)
     if known is None or not waiting or waiting_prompts(order):
         return None
-    failure = replace(known, message=waiting[-1].id, time=waiting[-1].created)
+    failure, evidence = _asked(known, waiting)
     found = surely_refused(client, store, session, failure)
     if found is None:
         return None
-    evidence = {"unanswered": [message.id for message in waiting], "created": moment(waiting[-1].created)}
     return Diagnosis(failure, Refused(found.kind), {**evidence, **_told(found)})
 
 
@@ -117,13 +115,28 @@ def surely_refused(client: Client, store: Store, session: Session, failure: Fail
     first, answered = None, _answered(client, session)
     for request in (wire.build(session) for wire in wires):
         taken = _turn_of(request, answered)
-        for way in check_either_way(rules, request):
-            found = [violation for violation in way if not client.heals(violation.kind, violation.block)]
+        for found in _left_either_way(client, rules, request):
             told = next((violation for violation in found if kind_info(violation.kind).foreseen), None)
             if told is None or request.unsendable or any(violation.turn < taken for violation in found):
                 return None
             first = first or told
     return first
+
+
+def _asked(known: Failure, waiting: Sequence[Message]) -> tuple[Failure, dict[str, object]]:
+    """Make the failure that the newest of the prompts that wait would have, and what is known of them."""
+    newest = waiting[-1]
+    evidence: dict[str, object] = {
+        "unanswered": [message.id for message in waiting],
+        "created": moment(newest.created),
+    }
+    return replace(known, message=newest.id, time=newest.created), evidence
+
+
+def _left_either_way(client: Client, rules: Provider, request: Request) -> Iterator[list[Violation]]:
+    """List what is refused of a request with thinking on, and then off, but for what the client mends itself."""
+    for way in check_either_way(rules, request):
+        yield [violation for violation in way if not client.heals(violation.kind, violation.block)]
 
 
 def _answered(client: Client, session: Session) -> str:
