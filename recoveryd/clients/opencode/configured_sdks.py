@@ -116,12 +116,12 @@ def _messages_address(failure: Failure, directory: str, root: str, client: str) 
     can't be read.
     """
     files = list(_merged(directory, root, client))
+    if None in files:
+        return ""
     said = [one for each in files if each and (one := each.get(failure.provider)) is not None]
     packages = {package for one in said for package in one.packages}
     bases = [one.base for one in said if one.base][-1:]  # the last file wins
     addresses = {address.rstrip("/") for address in bases or (a for one in said for a in one.addresses)}
-    if None in files:
-        return ""
     if not (packages or addresses):
         gateway, models, address = _ZEN
         return address if failure.provider == gateway and failure.model.startswith(models) else ""

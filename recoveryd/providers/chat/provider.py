@@ -18,7 +18,6 @@ from recoveryd.providers.sentences.rows import squeeze
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
-_LARGEST_IMAGE = 5 * 1024 * 1024  # characters of base64: less is too large for nobody
 # Of the sentences about an image, those that find it sound and too large, and of them those about sides or a number.
 _NOT_OF_BYTES = (
     "width",
@@ -101,7 +100,8 @@ class Chat(BindsNothing):
         if any(words in refused.said for words in _OF_SIZE):
             weights = {media_of(*one): len(str(one[1].get("data", ""))) for one in held}
             known = not any(words in refused.said for words in _NOT_OF_BYTES)
-            most = refused.limit or (max(_LARGEST_IMAGE, *weights.values()) - 1 if weights and known else sys.maxsize)
+            heaviest = max((media.LEAST_BASE64, *weights.values()))
+            most = refused.limit or (heaviest - 1 if known else sys.maxsize)
             return Claims(media=frozenset(one for one, weight in weights.items() if weight > most))
         faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
