@@ -37,6 +37,14 @@ def renamed(store: Store, session: str) -> list[Change]:
     return store.changes(read, [Edit(part.message_id, part.id, {**(part.data or {}), "id": "call_1"}, "mend_call")])
 
 
+def planned(home: Path) -> tuple[Transcript, Path, Store, list[Change]]:
+    """A session, its file and store, and changes of it that are not made yet."""
+    session = made()
+    path = session.write(home / ".claude" / "projects")
+    [store] = stores(home)
+    return session, path, store, renamed(store, session.session)
+
+
 def test_a_home_behind_a_symlink_is_one_store_at_its_real_place(tmp_path: Path) -> None:
     real = tmp_path / "disk" / "claude"
     (real / "projects").mkdir(parents=True)
@@ -97,10 +105,7 @@ def test_lines_that_a_resumed_session_took_over_are_written_in_its_own_file_alon
 def test_a_file_that_is_replaced_while_it_is_written_over_is_a_conflict_and_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     session.user("by another program")
 
     def reach(name: str) -> None:
@@ -115,10 +120,7 @@ def test_a_file_that_is_replaced_while_it_is_written_over_is_a_conflict_and_stay
 
 
 def test_a_file_that_is_cut_off_while_it_is_read_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     left = session.raw()[:-40]
 
     def reach(name: str) -> None:
@@ -139,10 +141,7 @@ def moved(path: Path, project: str = "-other") -> Path:
 
 
 def test_records_of_a_session_that_was_moved_are_found_and_put_back_where_it_is(tmp_path: Path) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     store.apply(changes)
     there = moved(path)
     assert all_written(store, changes)
@@ -153,10 +152,7 @@ def test_records_of_a_session_that_was_moved_are_found_and_put_back_where_it_is(
 
 
 def test_a_project_that_was_renamed_and_left_a_symlink_is_where_that_leads(tmp_path: Path) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     store.apply(changes)
     path.parent.rename(path.parents[1] / "-new")
     path.parent.symlink_to("-new")
@@ -190,10 +186,7 @@ def test_a_subagents_records_are_looked_for_below_the_same_session_alone(tmp_pat
 
 
 def test_nothing_is_written_where_it_is_not_known_which_of_two_files_is_meant(tmp_path: Path) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     store.apply(changes)
     written = path.read_bytes()
     one = moved(path, "-one")
@@ -215,10 +208,7 @@ def test_nothing_is_written_where_it_is_not_known_which_of_two_files_is_meant(tm
 def test_what_a_kill_left_behind_goes_and_a_line_is_taken_over_also_where_the_file_was_moved_since(
     tmp_path: Path, step: int
 ) -> None:
-    session = made()
-    path = session.write(tmp_path / ".claude" / "projects")
-    [store] = stores(tmp_path)
-    changes = renamed(store, session.session)
+    session, path, store, changes = planned(tmp_path)
     late = dump({"type": "user", "uuid": "late", "message": {"role": "user", "content": "late"}})
 
     def work() -> None:
