@@ -53,12 +53,12 @@ def setup(
 
 
 def _add_file(path: Path, level: str) -> None:
+    room = _Room(path)
     try:
-        if is_full(path.parent):  # else each line would be told on stderr as a failure, with its stack
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         logger.add(
             path,
             level=level,
+            filter=room,
             format=_FILE,
             backtrace=False,
             diagnose=False,  # its default prints variables, secrets among them
@@ -70,8 +70,33 @@ def _add_file(path: Path, level: str) -> None:
             opener=_opened,
         )
         path.chmod(0o600)
+        room.look()
     except OSError as error:
-        logger.warning("The log file {} can't be written ({}); this is all there is.", path, error.strerror or error)
+        _tell_unwritten(path, error.strerror or str(error))
+
+
+def _tell_unwritten(path: Path, why: str) -> None:
+    logger.warning("The log file {} can't be written ({}); this is all there is.", path, why)
+
+
+class _Room:
+    """A filter of the log's file: while its disk is full, which is told once, no line goes there.
+
+    Else loguru would tell each as a failure on stderr, with its stack.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._full = path, False
+
+    def __call__(self, record: Record) -> bool:
+        del record
+        return self.look()
+
+    def look(self) -> bool:
+        before, self._full = self._full, is_full(self._path.parent)
+        if self._full and not before:
+            _tell_unwritten(self._path, os.strerror(errno.ENOSPC))
+        return not self._full
 
 
 def _opened(name: str, flags: int) -> int:

@@ -124,15 +124,23 @@ def test_a_file_that_can_not_be_written_is_said_and_costs_nothing_else(tmp_path:
     assert second.endswith("on")
 
 
-def test_on_a_full_disk_that_is_said_once_and_no_line_ends_in_a_stack(
+def test_on_a_full_disk_that_is_said_once_and_the_file_goes_on_once_there_is_room(
     tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_blocks=9, f_bavail=0, f_bfree=0, f_frsize=4096))
-    logs.setup("INFO", tmp_path / "recoveryd.log", err)
-    logger.info("on")
-    first, second = err.lines()
-    assert "recoveryd.log can't be written (No space left on device); this is all there is." in first
-    assert second.endswith("on")
+    path, room = tmp_path / "recoveryd.log", {"f_bavail": 0, "f_bfree": 0}
+    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_blocks=9999, f_frsize=4096, **room))
+    logs.setup("INFO", path, err)
+    logger.info("one")
+    room.update(f_bavail=9999, f_bfree=9999)
+    logger.info("two")
+    room.update(f_bavail=0, f_bfree=0)
+    logger.info("three")
+    logger.info("four")
+    told = "recoveryd.log can't be written (No space left on device); this is all there is."
+    lines = err.lines()
+    assert [told in line for line in lines] == [True, False, False, False, True, False]
+    assert [line.split()[-1] for line in lines if told not in line] == ["one", "two", "three", "four"]
+    assert [line.split()[-1] for line in path.read_text().splitlines()] == ["two"]
 
 
 def test_no_text_can_start_a_line_or_colour_one(tmp_path: Path, err: Terminal) -> None:
