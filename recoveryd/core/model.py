@@ -150,6 +150,16 @@ class RecordedError:
     answered: bool = False  # by a provider: a status or a body of an answer was recorded
 
 
+class Limit(StrEnum):
+    """What a provider takes no more of, where it speaks of images or documents."""
+
+    BYTES = "bytes"  # of one
+    SIDES = "sides"  # of one, its pixels
+    SIZE = "size"  # bytes or sides: the words do not say
+    NUMBER = "number"  # of those in a request
+    REQUEST = "request"  # bytes of all that is sent together
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The value of why a session is refused: as a provider's words say, or as was found without any (then the `kind`
@@ -158,7 +168,8 @@ class Refused:
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
-    "document" or "file", where they speak of that alone. `by_error`: an error that was recorded says it.
+    "document" or "file", where they speak of that alone; `over`: what there is too much of. `by_error`: an error that
+    was recorded says it.
     """
 
     kind: Kind
@@ -171,6 +182,7 @@ class Refused:
     sent: int = 0  # bytes that it had; 0: not told
     most_images: int = 0  # that a request may have; 0: not told
     sort: str = ""
+    over: Limit | None = None
     by_error: bool = False
 
 

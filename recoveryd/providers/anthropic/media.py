@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Json, from_base64, media_type, pixels
 
-MAX_BASE64, LEAST_BASE64 = 10 * 1024 * 1024, 5 * 1024 * 1024  # characters
+MAX_BASE64 = 10 * 1024 * 1024  # characters
 MAX_REQUEST = 32 * 1024 * 1024  # characters, all media of a request together
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 _SORTS = ("image", "document")

@@ -10,10 +10,24 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from recoveryd.core import Block, CallLimits, Claims, Json, Kind, Refused, Request, Turn, Violation, kind_info, media_of
+from recoveryd.core import (
+    Block,
+    CallLimits,
+    Claims,
+    Json,
+    Kind,
+    Limit,
+    Refused,
+    Request,
+    Turn,
+    Violation,
+    kind_info,
+    media_of,
+)
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
-from recoveryd.providers.anthropic.media import LEAST_BASE64, sources
+from recoveryd.providers.anthropic.media import sources
+from recoveryd.providers.too_large import LEAST_BASE64
 
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
@@ -63,7 +77,7 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
 
 def _most_bytes(refused: Refused) -> int:
     """Tell what one image may have where an error says that it is too large: as it says, or what the least takes."""
-    if refused.sort != "image" or not any(words in refused.said for words in ("exceed", "too large")):
+    if refused.sort != "image" or refused.over not in (Limit.BYTES, Limit.SIZE):
         return 0
     return refused.limit or (0 if refused.position is not None else LEAST_BASE64)
 

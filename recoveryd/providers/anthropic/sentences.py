@@ -53,13 +53,19 @@ empty_content
   Anthropic: messages.#.content: list should have at least | text.text: field required | text.text: string should have
 invalid_unicode
   Anthropic, AWS: no low surrogate in string | surrogates not allowed
+media_rejected over bytes
+  Anthropic: image exceeds * maximum
+media_rejected over sides
+  Anthropic: image dimensions exceed max allowed | limit for many-image requests
+media_rejected over request
+  Anthropic: request exceeds the maximum size | request too large (max #mb
+media_rejected over number
+  Anthropic [unless today, per day]: too many images
 media_rejected
-  Anthropic: image exceeds * maximum | image dimensions exceed max allowed | limit for many-image requests
   Anthropic: media type, but the image appears to be | image does not match the provided media type
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
-  Anthropic: maximum of # pdf pages | request exceeds the maximum size | request too large (max #mb
-  Anthropic [unless today, per day]: too many images
+  Anthropic: maximum of # pdf pages
   Anthropic: unable to download the file | file not found: file | file_id: file not found
 foreign_item
   Anthropic: messages.# * input tag * found using type | messages.#.content * extra inputs are not permitted

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation, media_of
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Limit, Refused, Request, Violation, media_of
 from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
+from recoveryd.providers.too_large import too_large
 
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
-# Of the sentences about an image, those that find it sound and too large, and of them those about sides or a number.
-_NOT_OF_BYTES = (
-    "width",
-    "height",
-    "dimension",
-    "resolution",
-    "many",
-    "count",
-    "number",
-    "at most",
-    "more than",
-    "limit",
-)
-_OF_SIZE = (*_NOT_OF_BYTES, "exceed", "too large", "too {big", "must be", "do not meet", "bytes are", "max images")
 
 
 def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
@@ -85,9 +73,8 @@ class Chat(BindsNothing):
         return rules.check(request, claims, self.dialect)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        """Of an image that was refused as none: those that are none, or of another type than is said. Of one too large:
-        those above the limit that is named, or else the heaviest; of sides, and of too many, nothing tells which is
-        meant. Where a message stands, each server counts by itself.
+        """Of an image that was refused as none: those that are none, or of another type than is said. Of one too
+        large, or too many, as `too_large` and `_too_many` say. Where a message stands, each server counts by itself.
         """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
@@ -97,12 +84,11 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
-        if any(words in refused.said for words in _OF_SIZE):
-            weights = {media_of(*one): len(str(one[1].get("data", ""))) for one in held}
-            known = not any(words in refused.said for words in _NOT_OF_BYTES)
-            heaviest = max((media.LEAST_BASE64, *weights.values()))
-            most = refused.limit or (heaviest - 1 if known else sys.maxsize)
-            return Claims(media=frozenset(one for one, weight in weights.items() if weight > most))
+        if refused.over is Limit.NUMBER:
+            return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)))
+        if refused.over is not None:
+            meant = too_large(refused, held, lambda source: len(str(source.get("data", ""))))
+            return Claims(media=frozenset(media_of(*one) for one in meant))
         faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
         return Claims(media=none or frozenset(one for one, why in faults.items() if why))
@@ -111,6 +97,13 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         return media.sources(body)
+
+
+def _too_many(refused: Refused, held: Sequence[tuple[Block, Json]]) -> Sequence[tuple[Block, Json]]:
+    """Choose the oldest, so many as are too many; none where the number may be that of one message."""
+    by_message = Counter(block.message_id for block, _ in held)
+    most = refused.most_images
+    return held[: len(held) - most] if 0 < most < len(held) and max(by_message.values()) <= most else ()
 
 
 # What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls

@@ -27,8 +27,10 @@ empty_content
 invalid_unicode
   Gemini: contains invalid utf-8
 media_rejected
-  Gemini: unable to process input image | provided image is not valid | document has no pages | payload size exceeds the
+  Gemini: unable to process input image | provided image is not valid | document has no pages
   Gemini: unsupported mime type | unsupported image
+media_rejected over request
+  Gemini: payload size exceeds the
 assistant_prefill
   Gemini: multiturn requests ends with a user | multiturn requests end with a user
 role_order

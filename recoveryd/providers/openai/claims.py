@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from recoveryd.core import Block, Claims, Json, Kind, Refused, Request, media_of
+from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -24,10 +24,9 @@ from recoveryd.providers.openai.items import (
     text_field,
 )
 from recoveryd.providers.openai.media import images, sources
+from recoveryd.providers.too_large import too_large
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
-_TOO_MANY = ("too many", "too {many", "number", "at most", "more than", "which exceed", "limited", "max images")
-_TOO_LARGE = ("status 413", "total image size", "request body size", "too large")
 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
@@ -155,11 +154,12 @@ def _images(
     refused: Refused, request: Request, blocks: list[Block], named: Block | None
 ) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
-    or too many bytes; or else all. Where a place is named and none stands there, another is meant only if there is no
-    third.
+    or too many bytes; of one too large, as `too_large` says; or else all.
+
+    Where a place is named and none stands there, another is meant only if there is no third.
     """
     held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
-    if any(words in refused.said for words in _TOO_LARGE):
+    if refused.over is Limit.REQUEST:
         over = _excess(refused, request)
         for block, part in held:
             if over > 0:
@@ -169,13 +169,16 @@ def _images(
     if 0 < refused.most_images < len(held):
         yield from held[: len(held) - refused.most_images]
         return
-    if any(words in refused.said for words in _TOO_MANY):
+    if refused.over is Limit.NUMBER:
         return  # by how many is not told: none of them is at fault
     if refused.position is not None:
         meant = list(_at_place(named, refused.position[1])) if named is not None else []
         if meant or len(held) > 1:
             yield from meant
             return
+    if refused.over is not None:
+        yield from too_large(refused, held, media.part_bytes)
+        return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
         yield from held
 

@@ -29,9 +29,11 @@ empty_content
   OpenAI: content: expected a string, got null | [#].content: expected * got null | messages[#].content: empty
   OpenAI: is too short - messages.#.content | content is a required property
 media_rejected
-  OpenAI: does not represent a valid image | invalid base64 image_url | total image size | invalid image data
+  OpenAI: does not represent a valid image | invalid base64 image_url | invalid image data
   OpenAI: invalid image (based64) data | input[#].content[#].image_url | input[#].output[#].image_url
   Codex, in OpenAI's place: invalid image in your last message
+media_rejected over request
+  OpenAI: total image size
   OpenAI, gateways: status 413 payload too large | status 413 request entity too large
   gateways: request body size exceeds | is too large for upstream websocket
 reasoning_item

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from recoveryd.core import Kind, RecordedError, Refused
+from recoveryd.core import Kind, Limit, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause, unread
@@ -26,6 +26,7 @@ class _Match:
     start: int  # in the squeezed text
     end: int
     said: str  # the words of the row
+    over: Limit | None
     vague: bool  # of a row of `LIKELY`
 
 
@@ -56,9 +57,9 @@ def classify(error: RecordedError) -> Refused | None:
         sort = named.named_sort(*where, field) if kind is Kind.MEDIA_REJECTED else ""
     limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
-    said = only.said if only is not None else ""
+    said, over = (only.said, only.over) if only is not None else ("", None)
     items = named.named_items(error.texts)
-    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, sort, by_error=True)
+    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, by_error=True)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:
@@ -112,7 +113,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them
             if row.kind is not None:
-                yield _Match(row.kind, texts[index], *found.span(), row.words, table is LIKELY)
+                yield _Match(row.kind, texts[index], *found.span(), row.words, row.over, table is LIKELY)
 
 
 def _blank(match: re.Match[str]) -> str:

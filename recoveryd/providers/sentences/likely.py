@@ -16,6 +16,7 @@ none
   AI SDK, before it sends anything: file part media type * functionality not supported
 media_rejected
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
+media_rejected over number
   several, too many: too {many/much} {image_url/media/documents/pdf/attachments}
   several, too many [unless open, today, per day]: too {many/much} {images/input images/url images/files}
   several, too many [unless per day, generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
@@ -23,13 +24,24 @@ media_rejected
   several, too many: too many {total images/pages} | image_urls are limited | image urls are limited
   several, too many [unless per day, generat]: maximum number of images | limit on max images
   several, too many: image{/s} {count/number} # exceed | number of images * {exceed/more than/greater than/limit}
-  several, too large: {image/images/media/document/pdf/attachment/file size} {/count/size/dimensions} # exceed
+  several, too many: {images/media/document/pdf/attachment} count # exceed
+  several, too many: exceeds {/the/max/the max} {allowed/supported} page limit | 图片数量{超过/超出}
+media_rejected over size
+  several, too large: {image/images/media/document/pdf/attachment/file size} {/size} # exceed
   several, too large: {image/image size/image file/image data/image payload/media/document/pdf} {/is/are/was} too large
-  several, too large [unless token]: {image/pdf} * exceeds the maximum {size/file size/resolution}
-  several, too large: image {/size/file/width/height/resolution} {/is/are} too {big/small/wide/tall/long}
-  several, too large: exceeds {/the/max/the max} {allowed/supported} {file size/image size/page limit}
-  several, too large: referenced files bytes are too large | image {dimension/resolution/width/height} * must be
+  several, too large [unless token]: {image/pdf} * exceeds the maximum {size/file size}
+  several, too large: image {/size/file} {/is/are} too big
+  several, too large: exceeds {/the/max/the max} {allowed/supported} {file size/image size}
+  several, in Chinese: 图片{/大小}{超过/超出} | 图片过大
+media_rejected over bytes
+  several, too large: referenced files bytes are too large
+media_rejected over sides
+  several, too large: {image/images/media/document/pdf/attachment/file size} dimensions # exceed
+  several, too large [unless token]: {image/pdf} * exceeds the maximum resolution
+  several, too large: image {/size/file/width/height/resolution} {/is/are} too {big/large/small/wide/tall/long}
+  several, too large: image {dimension/resolution/width/height} * must be | 图片尺寸{超过/超出}
   several, too large: {dimension/dimensions/width/height} {/of the/of an/of} image * {exceed/must be/too}
+media_rejected
   several, of a wrong type: only image types are supported | {invalid/unsupported} {mime type/image media type}
   several, of a wrong type: {image/document/media/audio/video} {type/format/media type} * {unsupported/not supported}
   several, of a wrong type: unsupported {file type/file format/document type/image type}
@@ -42,7 +54,7 @@ media_rejected
   several, damaged: {image/pdf/document/audio/video} * {cannot/could not} be {decoded/parsed/processed/identified/read}
   several, damaged: {image/pdf/document} {/is/file/data/file is/data is} {corrupt/damaged/encrypted/not valid}
   several, damaged: {is not/not represent/not contain} a valid {image/pdf/jpg/png} | base64 decoding failed
-  several, in Chinese: 图片 * {格式/解析} * 错误 | 图片{/大小/尺寸/数量}{超过/超出} | 图片过大
+  several, in Chinese: 图片 * {格式/解析} * 错误
 thinking_signature_invalid
   several: signature in thinking block | thinking block * signature | thinking signature {/is} {invalid/not valid}
 thinking_block_modified

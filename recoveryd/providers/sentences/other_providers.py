@@ -41,9 +41,11 @@ empty_content
 invalid_unicode
   DeepSeek, Cerebras: lone leading surrogate | invalid unicode code point
   serde_json [unless reading from, session file]: unexpected end of hex escape | invalid unicode escape
-media_rejected
+media_rejected over size
   Copilot: image or document is too large
+media_rejected over sides
   Qwen: image length and width do not meet
+media_rejected
   Mistral: has an invalid format. Allowed formats are
   llama.cpp: failed to load image or audio file
   Ollama: failed to process inputs: image: unknown format

@@ -2,7 +2,7 @@
 
 Letters and digits are compared, nothing else: case, blanks, quotes and punctuation do not count (`classify` says why).
 ` * ` stands for up to 80 letters, `#` for a number or nothing, `{a/b}` for one of the words, `{/a}` for it or nothing.
-`[unless a, b]`: not if these words are anywhere in the error.
+`[unless a, b]`: not if these words are anywhere in the error. `media_rejected over bytes`: of a `Limit`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from recoveryd.core import Kind
+from recoveryd.core import Kind, Limit
 
 _GAP = 80
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -21,15 +21,17 @@ _GROUP = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence of a provider. `kind` is None for a trap; a text must hold one word of each of
-    `needs` for `pattern` to match, so also `mark`, the longest word that there is no other for (""
-    where there is none).
+    """One sentence of a provider. `kind` is None for a trap; `over` is what it says that there is too much of.
+
+    A text must hold one word of each of `needs` for `pattern` to match, so also `mark`, the longest word that there is
+    no other for ("" where there is none).
     """
 
     kind: Kind | None
     words: str
     said_by: str
     unless: tuple[str, ...] = ()
+    over: Limit | None = None
     needs: tuple[tuple[str, ...], ...] = field(init=False)
     mark: str = field(init=False)
     _pattern: str = field(init=False)
@@ -99,24 +101,24 @@ def squeeze(text: str) -> str:
 
 
 def read(table: str) -> tuple[Row, ...]:
-    """Read the rows of a table of sentences: a line with a kind (or `none`), below it lines with who
-    says what: `who: words
-
-    words`.
+    """Read the rows of a table of sentences: a line with a kind (or `none`; `KIND over LIMIT` where they are about a
+    `Limit`), below it lines with who says what: `who: words | words`.
     """
     return tuple(_rows(table))
 
 
 def _rows(table: str) -> Iterator[Row]:
     kind: Kind | None = None
+    over: Limit | None = None
     for line in table.strip().splitlines():
         if not line.startswith(" "):
-            kind = None if line == "none" else Kind(line)
+            head, _, limit = line.partition(" over ")
+            kind, over = None if head == "none" else Kind(head), Limit(limit) if limit else None
             continue
         source, _, sentences = line.strip().partition(": ")
         said_by, _, but = source.removesuffix("]").partition(" [unless ")
         unless = tuple(but.split(", ")) if but else ()
-        yield from (Row(kind, words.strip(), said_by, unless) for words in sentences.split(" | "))
+        yield from (Row(kind, words.strip(), said_by, unless, over) for words in sentences.split(" | "))
 
 
 def _parts(piece: str) -> list[tuple[str, ...]]:

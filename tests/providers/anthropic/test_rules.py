@@ -289,6 +289,21 @@ def test_an_image_may_have_10_mb_or_what_the_error_says() -> None:
     assert {place for _, place in found(sent, replace(OFF, image_bytes=5 * mb))} == {"0.1", "0.2", "0.3"}
 
 
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        ("image exceeds 6 MB maximum: 8388608 bytes > 6291456 bytes", 6),
+        ("image is too large", 5),
+        ("image dimensions exceed max allowed size: 8000 pixels", 0),
+        ("Image count 25 exceeds limit 20 per request.", 0),
+    ],
+)
+def test_how_many_bytes_an_image_may_have_is_told_by_words_about_bytes(words: str, most: int) -> None:
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+    assert claims(refused, wire(GO, NEXT), None).image_bytes == most * 2**20
+
+
 def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
     wrong, damaged = media("image", b"no image", "image/png"), media("image", png(4, 4), "image/png")
     sent = wire([wrong, damaged, damaged], GO, NEXT)

@@ -113,6 +113,8 @@ def image(data: bytes, declared: str = "image/png") -> dict[str, Any]:
         ("Invalid request: image size is too large", {"0.3"}),
         ("image exceeds 6 MB maximum: 8388608 bytes > 6291456 bytes", {"0.3"}),
         ("image exceeds 4 MB maximum: 6388608 bytes > 4194304 bytes", {"0.2", "0.3"}),
+        ("image dimensions exceed max allowed size: 2000 pixels", set()),
+        ("Invalid request: image size is too large, at most 6 MB", {"0.3"}),
         ("The image data does not represent a valid image", {"0.4"}),
         ("cannot identify image file", {"0.4"}),
     ],
@@ -123,9 +125,45 @@ def test_of_an_image_no_more_goes_than_the_error_tells(words: str, gone: set[str
     images = [image(PNG), image(b"\xff\xd8\xff\xe0" + bytes(60)), *heavy, image(b"no image")]
     blocks = tuple(Block(body, "msg", f"0.{at}") for at, body in enumerate(images))
     sent = Request((Turn("user", blocks, (("msg", ""),)),))
+    assert meant(words, sent) == gone
+
+
+def meant(words: str, sent: Request) -> set[str]:
     refused = classify(RecordedError(texts_of({"message": words})))
     assert refused is not None
-    assert {part for part, _ in QWEN.claims(refused, sent, None).media} == gone
+    return {part for part, _ in QWEN.claims(refused, sent, None).media}
+
+
+def pictured(*messages: int) -> Request:
+    """A prompt each with so many images, each of them another one."""
+    turns = []
+    for at, many in enumerate(messages):
+        blocks = (Block(image(png(4 + at, 4 + n)), f"msg{at}", f"{at}.{n}") for n in range(many))
+        turns.append(Turn("user", tuple(blocks), ((f"msg{at}", ""),)))
+    return Request(tuple(turns))
+
+
+@pytest.mark.parametrize(
+    ("words", "messages", "gone"),
+    [
+        ("Too many images provided. This model supports up to 3 images", (2, 1, 2), {"0.0", "0.1"}),
+        ("At most 3 image(s) may be provided in one prompt.", (1, 1, 1, 1), {"0.0"}),
+        ("At most 3 image(s) may be provided in one prompt.", (4, 1), set()),  # maybe in one message
+        ("Too many images in the request.", (1, 1, 1, 1), set()),  # by how many?
+    ],
+)
+def test_of_too_many_images_the_oldest_go_where_the_number_is_one_of_the_request(
+    words: str, messages: tuple[int, ...], gone: set[str]
+) -> None:
+    assert meant(words, pictured(*messages)) == gone
+
+
+@pytest.mark.parametrize(
+    "words", ["image is too large", "The image length and width do not meet the model restrictions.", "image too wide"]
+)
+def test_the_only_image_is_the_one_that_is_too_large(words: str) -> None:
+    assert meant(words, pictured(1)) == {"0.0"}
+    assert meant(words, pictured(1, 1)) == set(), "which one nothing tells, and none is heavy"
 
 
 def test_long_names_of_tools_are_cut_for_whom_they_are_too_long() -> None:

@@ -305,6 +305,20 @@ def test_the_oldest_images_go_until_the_request_is_small_enough() -> None:
     assert [part for _, part, _ in blamed(sent, words)] == [str(number) for number in range(10)]
 
 
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        ("image is too large", ["1"]),  # the heaviest
+        ("image is too large: the limit is 5 MB", ["1", "2"]),
+        ("image dimensions must be below 4096 pixels", []),
+    ],
+)
+def test_of_one_image_too_large_the_others_stay(words: str, gone: list[str]) -> None:
+    sent = request(*(user(image(PNG + bytes(n * 2**20 * 3 // 4))) for n in (1, 7, 6)))
+    assert [part for _, part, _ in blamed(sent, words)] == gone
+    assert [part for _, part, _ in blamed(request(user(image())), words)] == ["0"], "there is no other"
+
+
 def test_images_that_the_provider_made_count_as_well() -> None:
     made = {"type": "image_generation_call", "id": "ig_1", "result": "A" * 300_000}
     sent = request(user(), made, answer())

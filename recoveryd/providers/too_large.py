@@ -1,0 +1,26 @@
+"""Which images or documents are meant where an error says that one is too large, and not which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from recoveryd.core import Block, Json, Limit, Refused
+
+LEAST_BASE64 = 5 * 1024 * 1024  # characters of one, that each provider takes, as far as is known
+
+Media = tuple[Block, Json]  # an image or document, and the block that holds it
+
+
+def too_large(refused: Refused, held: Sequence[Media], weigh: Callable[[Json], int]) -> Sequence[Media]:
+    """Choose of `held` those that are meant: the only one; those above the number of bytes that is named, or else the
+    heaviest. Of pixels nothing tells.
+
+    `weigh` returns the bytes of one, as it is sent.
+    """
+    if len(held) < 2:
+        return held
+    if refused.over is Limit.SIDES:
+        return ()
+    weights = [weigh(source) for _, source in held]
+    most = refused.limit or max(LEAST_BASE64, *weights) - 1
+    return [one for one, weight in zip(held, weights, strict=True) if weight > most]
