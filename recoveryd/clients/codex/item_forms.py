@@ -14,6 +14,7 @@ from recoveryd.core import Json, from_base64, media_type
 # Never sent, but the first of them to a provider that is named "OpenAI" (0.169.0): it says nothing of the conversation.
 _OWN = frozenset({"internal_chat_message_metadata_passthrough", "metadata", "recoveryd"})
 _OMITTED = "image content omitted because it could not be processed"
+_LOW = "image content omitted because detail 'low' is not supported; use 'high', 'original', or 'auto'"
 _HEADER = 64  # characters of base64 by which an image is told
 CONFIGURATION = "configuration_update"  # how much the model is to think from there on
 TOOLS = "additional_tools"
@@ -35,8 +36,9 @@ def sent_item(data: Json | None, *, in_history: bool) -> Json | None:
         del body["content"]
     for field in ("content", "output"):
         parts = body.get(field)
-        if isinstance(parts, list) and any(map(_unusable, parts)):
-            body[field] = [_words(one) if _unusable(one) else one for one in parts]
+        if isinstance(parts, list):
+            sent = [_sent_part(one) for one in parts]
+            body[field] = parts if all(one is stored for one, stored in zip(sent, parts, strict=True)) else sent
     return body
 
 
@@ -63,6 +65,23 @@ def history_is_read(payload: Json) -> bool | None:
     return True if isinstance(history, list) and all(is_read(one, in_history=True) for one in history) else None
 
 
+def _sent_part(one: object) -> object:
+    """Return what is sent of a part: an image under the type that its bytes tell, whatever type is stored."""
+    words = _unusable(one)
+    if words is not None:
+        return {"type": "input_text", "text": words}
+    url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
+    if not isinstance(one, Mapping) or not isinstance(url, str) or not url.startswith("data:"):
+        return one
+    sent = f"data:{_type(url)};base64,"
+    return one if url.startswith(sent) else {**one, "image_url": sent + url.partition(",")[2]}
+
+
+def _type(url: str) -> str | None:
+    """Tell the type of an image in a `data:` address by its bytes."""
+    return media_type(from_base64(url.partition(",")[2][:_HEADER]) or b"")
+
+
 def _unusable(one: object) -> str | None:
     """Tell why the client sends words in the place of an image or a sound; None where it sends it, or it is neither."""
     if isinstance(one, Mapping) and one.get("type") == "input_audio":
@@ -75,12 +94,10 @@ def _unusable(one: object) -> str | None:
         return "image content omitted because remote image URLs are not supported"
     if not url.startswith("data:"):
         return None
-    image = from_base64(url.partition(",")[2][:_HEADER]) or b""
-    return None if str(media_type(image)).startswith("image/") else _OMITTED
-
-
-def _words(one: object) -> Json:
-    return {"type": "input_text", "text": _unusable(one)}
+    if not str(_type(url)).startswith("image/"):
+        return _OMITTED
+    detail = one.get("detail") if isinstance(one, Mapping) else None
+    return _LOW if detail == "low" else None
 
 
 def _is(kind: type, *, needed: bool = False) -> Callable[[object], bool]:

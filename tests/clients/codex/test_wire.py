@@ -129,7 +129,6 @@ PNG = (
     ("url", "said"),
     [
         (PNG, None),
-        (PNG.replace("png", "octet"), None),
         ("", None),
         ("foo", None),
         ("file:///tmp/a.png", None),
@@ -144,6 +143,19 @@ def test_an_image_that_the_client_can_not_use_is_sent_as_words(rollout: Rollout,
     [prompt] = [block.body for block in sent(rollout).blocks() if block.part_id]
     kept = prompt["content"][1]
     assert kept == {"type": "input_image", "image_url": url} if said is None else said in kept["text"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["image/jpg", "image/jpeg", "IMAGE/PNG", "application/octet-stream", "image/png;x=y", ""]
+)
+def test_an_image_is_sent_under_the_type_that_its_bytes_tell(rollout: Rollout, kind: str) -> None:
+    image = {"type": "input_image", "image_url": PNG.replace("image/png", kind), "detail": "high"}
+    rollout.asks("look", image)
+    rollout.calls(output=[image, {**image, "detail": "low"}])
+    prompt, _, given_back = [block.body for block in sent(rollout).blocks() if block.part_id]
+    seen = {**image, "image_url": PNG}
+    assert [prompt["content"][1], given_back["output"][0]] == [seen, seen]
+    assert "detail 'low' is not supported" in given_back["output"][1]["text"]
 
 
 def test_half_a_character_makes_the_client_pass_over_the_line(rollout: Rollout) -> None:

@@ -408,6 +408,17 @@ def picture_that_is_named_among_several(rollout: Rollout) -> None:
 
 
 @stuck("media_rejected", door=Strict(names_pictures=True))
+def pictures_under_types_that_the_client_mends_and_one_that_is_named(rollout: Rollout) -> None:
+    types = ("image/jpg", "application/octet-stream", "image/png;name=shot.png", "", "image/webp")
+    shown = [{"type": "input_image", "image_url": data_url(png(4 + at), kind)} for at, kind in enumerate(types)]
+    rollout.turn("look", *shown, picture(REFUSED_PICTURE))
+    say(rollout)
+    rollout.turn("look")
+    rollout.call("view", [*shown, picture(detail="low")], name="view_image")
+    say(rollout)
+
+
+@stuck("media_rejected", door=Strict(names_pictures=True))
 def picture_in_a_custom_output_that_is_named(rollout: Rollout) -> None:
     call = {"type": "custom_tool_call", "id": rollout.id("ctc"), "name": "shot", "input": "x", "call_id": "call_shot"}
     shown = [{"type": "input_text", "text": "a screenshot"}, picture(), picture(REFUSED_PICTURE)]
