@@ -157,6 +157,8 @@ class _Edited:
         alike = self.sent.get((part_id, _sort(block)), ())
         if edit is None:
             return any(_still_says(block, other) for other in alike)
+        if edit.action == "clear_output" and _sort(block) == "media":
+            return True  # what a tool gave back beside its words goes with them, and is told so
         if _IN_OTHER_FORM.intersection((edit.action, *edit.also)):
             return any((part_id, sort) in self.sent for sort in ("said", "output", "call", "media"))
         return bool(alike)

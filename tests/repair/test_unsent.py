@@ -183,6 +183,19 @@ def test_a_part_that_an_edit_takes_out_is_named_and_one_that_it_changes_has_to_b
     assert ("p2", "output") not in _gone(_request(*now), changed)
 
 
+def test_a_picture_beside_an_output_goes_with_it() -> None:
+    shown = _part("p2", "image", source={"type": "base64", "data": "iVBO"})
+    cleared = _part("p2", "tool_result", tool_use_id="t", content="[cleared]")
+    call = _part("p2", "tool_use", id="t", input={"x": 1})
+    sent, edit = _request(*BEFORE.blocks(), shown), Edit("m", "p2", {"type": "tool"}, "clear_output")
+    rest = [block for block in BEFORE.blocks() if block.part_id != "p2"]
+    assert unsent(SESSION, [sent], [_request(*rest, call, cleared)], [edit]) == ()
+    [alone] = unsent(SESSION, [sent], [_request(*rest, cleared)], [edit])
+    assert alone.sort == "call"
+    [seen] = unsent(SESSION, [sent], [_request(*rest, call, cleared)], [replace(edit, action="mend_call")])
+    assert seen.sort == "media"
+
+
 def test_each_edit_tells_of_its_own_part() -> None:
     gone = unsent(SESSION, [BEFORE], [_request(_part("p1", text="a"), *BEFORE.blocks())], ())
     assert name_unsent([], gone, SESSION) == ()
