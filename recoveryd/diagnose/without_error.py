@@ -75,7 +75,11 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
     provider = rules_for(known, wires)
     if provider is NO_RULES:
         return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
-    found = [way for wire in wires for way in _left_either_way(client, provider, wire.build(session))]
+    answered, found = _answered(client, session), []
+    for request in (wire.build(session) for wire in wires):
+        taken = _turn_of(request, answered)  # what was sent before, and answered, is at fault only if an error says so
+        ways = _left_either_way(client, provider, request)
+        found += [[one for one in way if one.turn < 0 or one.turn >= taken] for way in ways]
     if not all(found):
         return Diagnosis(failure, None, evidence)
     return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})

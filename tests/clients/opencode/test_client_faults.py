@@ -301,6 +301,23 @@ def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: 
     assert scan()[1]["healed"][0]["healed"]
 
 
+def test_a_prompt_without_an_answer_behind_what_was_answered_since_is_no_stuck_session(tree: Tree, scan: Run) -> None:
+    """The rules may be stricter than who answered it: only a refusal tells."""
+
+    def taken(session: SessionBuilder) -> None:
+        session.user("go")
+        session.assistant(text(" \n"))
+        session.user("and then?")
+        session.assistant(text("so"))
+        session.user("a note")
+
+    recent(tree, taken)
+    before = tree.files()
+    unanswered(scan())
+    scan("--repair")
+    assert tree.files() == before
+
+
 @pytest.mark.parametrize(
     "last",
     [
