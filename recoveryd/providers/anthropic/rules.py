@@ -27,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.too_large import LEAST_BASE64
+from recoveryd.providers.media_limits import LEAST_BASE64, too_many
 
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
@@ -57,8 +57,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
     it names none that can be found.
 
-    Or the image or document that it names, where nothing can be found to be wrong with it: damaged further in, say. And
-    how large an image may be there.
+    Of too many images the oldest. Or the image or document that it names, where nothing can be found to be wrong with
+    it: damaged further in, say. And how large an image may be there.
     """
     if kind_info(refused.kind).signature:
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
@@ -67,6 +67,9 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         return Claims(accused=frozenset(rejected))
     if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
+    if refused.over is Limit.NUMBER:
+        held = [(b, source) for b in request.blocks() for source in sources(b.body, "image")]
+        return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)))
     told = Claims(image_bytes=_most_bytes(refused))
     found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}
     unknown = [named] if named is not None and named.part_id not in found else []
@@ -175,7 +178,8 @@ def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
 
 
 def _why(source: Json) -> str:
-    return f"the provider can't {'fetch' if source.get('type') in ('url', 'file') else 'read'} it"
+    deed = "can't fetch" if source.get("type") in ("url", "file") else "does not take"
+    return f"the provider {deed} it"
 
 
 def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:

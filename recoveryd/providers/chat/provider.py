@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Limit, Refused, Request, Violation, media_of
@@ -13,9 +12,9 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
+from recoveryd.providers.media_limits import too_large, too_many
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
-from recoveryd.providers.too_large import too_large
 
 _LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
@@ -74,7 +73,7 @@ class Chat(BindsNothing):
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         """Of an image that was refused as none: those that are none, or of another type than is said. Of one too
-        large, or too many, as `too_large` and `_too_many` say. Where a message stands, each server counts by itself.
+        large, or too many, as `too_large` and `too_many` say. Where a message stands, each server counts by itself.
         """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
@@ -85,7 +84,7 @@ class Chat(BindsNothing):
 
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
         if refused.over is Limit.NUMBER:
-            return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)))
+            return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)))
         if refused.over is not None:
             meant = too_large(refused, held, lambda source: len(str(source.get("data", ""))))
             return Claims(media=frozenset(media_of(*one) for one in meant))
@@ -97,13 +96,6 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         return media.sources(body)
-
-
-def _too_many(refused: Refused, held: Sequence[tuple[Block, Json]]) -> Sequence[tuple[Block, Json]]:
-    """Choose the oldest, so many as are too many; none where the number may be that of one message."""
-    by_message = Counter(block.message_id for block, _ in held)
-    most = refused.most_images
-    return held[: len(held) - most] if 0 < most < len(held) and max(by_message.values()) <= most else ()
 
 
 # What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls

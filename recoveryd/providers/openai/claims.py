@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
+from recoveryd.providers.media_limits import too_large
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -24,7 +25,6 @@ from recoveryd.providers.openai.items import (
     text_field,
 )
 from recoveryd.providers.openai.media import images, sources
-from recoveryd.providers.too_large import too_large
 
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 

@@ -16,7 +16,7 @@ _FAMILIES = (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
         r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
-        r"|budget has been exceeded|余额|额度|欠费",
+        r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费",
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
     (
@@ -31,10 +31,14 @@ _FAMILIES = (
     ),
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
-        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials|request signature"
+        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials?\b|request signature"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         "the key or the rights of the account. Log in again, or ask for access.",
+    ),
+    (
+        r"(user|your) (location|country|region) is not supported|unsupported (country|location)",
+        "the account, or the place from which it is used. The provider does not serve it: choose another one.",
     ),
     (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
@@ -59,6 +63,7 @@ _FAMILIES = (
     (
         r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
         r"|on-demand throughput|unknown model|invalid model name|not found for api version|^model: "
+        r"|model.{0,60}\bnot accessible via|model identifier is invalid"
         r"|模型不存在|无可用渠道",
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),

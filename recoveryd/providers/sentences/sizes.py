@@ -18,7 +18,7 @@ _LOOKED_AT = 16_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 _BYTES = re.compile(
     r"request (exceeds the maximum size|body too large|entity too large|too large)|(payload|content) too large"
-    r"|exceeds the maximum (allowed )?(number of )?bytes|too many total text bytes",
+    r"|payload size exceeds|exceeds the maximum (allowed )?(number of )?bytes|too many total text bytes",
     re.IGNORECASE,
 )
 _ONE_THING = re.compile(r"\b(image|picture|photo|file|document|attachment|media|pdf)s?\b", re.IGNORECASE)

@@ -304,6 +304,24 @@ def test_how_many_bytes_an_image_may_have_is_told_by_words_about_bytes(words: st
     assert claims(refused, wire(GO, NEXT), None).image_bytes == most * 2**20
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.9.content.4: too many images and documents: 5 + 0 > 3",
+        "Too much media: 0 document pages + 5 images > 3",
+        "too many images: at most 3 images are allowed",
+    ],
+)
+def test_of_too_many_images_the_oldest_go(words: str) -> None:
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+    shots = [[media("image", png(4, 4 + n), "image/png")] for n in range(5)]
+    sent = wire(*(turn for shot in shots for turn in (shot, [{"type": "text", "text": "seen"}])), GO)
+    claimed = claims(refused, sent, None)
+    assert len(claimed.media) == 2
+    assert [v.turn for v in check(sent, claimed) if v.kind is Kind.MEDIA_REJECTED] == [0, 2]
+
+
 def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
     wrong, damaged = media("image", b"no image", "image/png"), media("image", png(4, 4), "image/png")
     sent = wire([wrong, damaged, damaged], GO, NEXT)

@@ -24,6 +24,12 @@ MAY_NOT_EXIST = "It may not exist or you may not have access to it. Run --model 
     [
         ("Your credit balance is too low to access the Anthropic API.", "account"),
         ("429 {'code': 'insufficient_quota'}", "account"),
+        ("This organization has been disabled.", "account"),
+        ("Your organization must be verified to stream this model.", "account"),
+        ("User location is not supported for the API use.", "place"),
+        ("This credential is only authorized for use with Claude Code and cannot be used for other requests.", "key"),
+        ('model "gpt-5.3-codex" is not accessible via the /chat/completions endpoint', "choice of the model"),
+        ("The provided model identifier is invalid.", "choice of the model"),
         ("Too many tokens, please wait before trying again.", "rate limit"),
         ("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34238.", "rate limit"),
         ("The request signature we calculated does not match the signature you provided.", "key"),

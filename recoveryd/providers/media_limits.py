@@ -1,7 +1,8 @@
-"""Which images or documents are meant where an error says that one is too large, and not which."""
+"""Which images or documents are meant where an error says that one is too large, or too many, and not which."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from recoveryd.core import Block, Json, Limit, Refused
@@ -24,3 +25,12 @@ def too_large(refused: Refused, held: Sequence[Media], weigh: Callable[[Json], i
     weights = [weigh(source) for _, source in held]
     most = refused.limit or max(LEAST_BASE64, *weights) - 1
     return [one for one, weight in zip(held, weights, strict=True) if weight > most]
+
+
+def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
+    """Choose the oldest of `held`, so many as are too many; none where that is not told, or where it may be said of one
+    message.
+    """
+    by_message = Counter(block.message_id for block, _ in held)
+    most = refused.most_images
+    return held[: len(held) - most] if 0 < most < len(held) and max(by_message.values()) <= most else ()
