@@ -18,6 +18,8 @@ from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause, unread
 from recoveryd.providers.sentences.rows import Row, squeeze
 
+_TOO_LARGE = 413  # RFC 9110: the content is larger than the server takes
+
 
 @dataclass(frozen=True, slots=True)
 class _Match:
@@ -48,6 +50,8 @@ def classify(error: RecordedError) -> Refused | None:
         # A name made from the status 413 says no more than "too large", and images may be that; one made from words of
         # a rate limit, an account or a setting ("too many tokens") says nothing.
         kind = error.kind if matches or other_cause(error) is None else None
+    elif kind is None and not matches and error.status == _TOO_LARGE and other_cause(error) is None:
+        kind = Kind.CONTEXT_OVERFLOW  # whatever it is called: gateways say it in any words
     if kind is None or (kind is Kind.CONTEXT_OVERFLOW and of_a_limit(error)):
         return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
     position, field, sort = None, "", ""

@@ -627,3 +627,19 @@ def test_a_sentence_is_told_before_a_word_and_a_word_before_a_code() -> None:
     sentence = "The llama is not amused."
     assert excerpt(read_error({"code": "invalid_value", "message": "非法"})) == "非法"
     assert excerpt(read_error({"code": "Bad Request", "message": sentence})) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("failed to parse request", Kind.CONTEXT_OVERFLOW),
+        ("Maximum request body size 1048576 exceeded, actual body size 1056562", Kind.CONTEXT_OVERFLOW),
+        ("Failed to buffer the request body: length limit exceeded", Kind.CONTEXT_OVERFLOW),
+        ("Body exceeded 10mb limit", Kind.CONTEXT_OVERFLOW),
+        ("Request too large for model on tokens per minute (TPM): Limit 6000, Requested 9000", None),
+        ("Invalid tools[0].function.name", None),
+    ],
+)
+def test_a_request_of_too_many_bytes_is_known_by_its_status_whatever_the_words(text: str, kind: Kind | None) -> None:
+    assert kind_of(api_error(text, statusCode=413)) == kind
+    assert kind_of(api_error(text, statusCode=400)) is None
