@@ -37,8 +37,7 @@ def sent_item(data: Json | None, *, in_history: bool) -> Json | None:
     for field in ("content", "output"):
         parts = body.get(field)
         if isinstance(parts, list):
-            sent = [_sent_part(one) for one in parts]
-            body[field] = parts if all(one is stored for one, stored in zip(sent, parts, strict=True)) else sent
+            body[field] = [_sent_part(one) for one in parts]
     return body
 
 
@@ -66,38 +65,30 @@ def history_is_read(payload: Json) -> bool | None:
 
 
 def _sent_part(one: object) -> object:
-    """Return what is sent of a part: an image under the type that its bytes tell, whatever type is stored."""
-    words = _unusable(one)
-    if words is not None:
-        return {"type": "input_text", "text": words}
-    url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
-    if not isinstance(one, Mapping) or not isinstance(url, str) or not url.startswith("data:"):
+    """Return what is sent of a part: words in the place of an image or a sound that the client can't use, and an image
+    under the type that its bytes tell.
+    """
+    if not isinstance(one, Mapping):
         return one
-    sent = f"data:{_type(url)};base64,"
-    return one if url.startswith(sent) else {**one, "image_url": sent + url.partition(",")[2]}
-
-
-def _type(url: str) -> str | None:
-    """Tell the type of an image in a `data:` address by its bytes."""
-    return media_type(from_base64(url.partition(",")[2][:_HEADER]) or b"")
-
-
-def _unusable(one: object) -> str | None:
-    """Tell why the client sends words in the place of an image or a sound; None where it sends it, or it is neither."""
-    if isinstance(one, Mapping) and one.get("type") == "input_audio":
+    if one.get("type") == "input_audio":
         heard = str(one.get("audio_url")).startswith("data:audio/")
-        return None if heard else "audio content omitted because it could not be processed"
-    url = one.get("image_url") if isinstance(one, Mapping) and one.get("type") == "input_image" else None
+        return one if heard else _words("audio content omitted because it could not be processed")
+    url = one.get("image_url") if one.get("type") == "input_image" else None
     if not isinstance(url, str):
-        return None
+        return one
     if url.startswith(("http://", "https://")):
-        return "image content omitted because remote image URLs are not supported"
+        return _words("image content omitted because remote image URLs are not supported")
     if not url.startswith("data:"):
-        return None
-    if not str(_type(url)).startswith("image/"):
-        return _OMITTED
-    detail = one.get("detail") if isinstance(one, Mapping) else None
-    return _LOW if detail == "low" else None
+        return one
+    data = url.partition(",")[2]
+    kind = media_type(from_base64(data[:_HEADER]) or b"")
+    if not str(kind).startswith("image/"):
+        return _words(_OMITTED)
+    return _words(_LOW) if one.get("detail") == "low" else {**one, "image_url": f"data:{kind};base64,{data}"}
+
+
+def _words(text: str) -> Json:
+    return {"type": "input_text", "text": text}
 
 
 def _is(kind: type, *, needed: bool = False) -> Callable[[object], bool]:

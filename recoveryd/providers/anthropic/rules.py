@@ -27,9 +27,8 @@ from recoveryd.core import (
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.media_limits import LEAST_BASE64, too_many
+from recoveryd.providers.media_limits import LEAST_BASE64, Media, too_many
 
-Media = tuple[Block, Json]  # an image or document, and the block that holds it
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
 
 
