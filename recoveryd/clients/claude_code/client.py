@@ -115,8 +115,10 @@ class ClaudeCode(WithoutServer):
         opened = store.opened(session)
         if opened is None or opened > since:
             return ""
-        then = f"quit it, then `{self._resume(store, session)}`"
-        return f"Claude Code may have this session open as it was before: {then}"
+        job, then = store.background_job(session), f"then `{self._resume(store, session)}`"
+        if job:  # its way back in a terminal only shows what goes on in the background
+            return f"Claude Code has this session open in the background as it was before: `claude stop {job}`, {then}"
+        return f"Claude Code may have this session open as it was before: quit it, {then}"
 
     def go_on(self, store: Store, session: str) -> str:
         return f"To go on: {self._resume(store, session)}"

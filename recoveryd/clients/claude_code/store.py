@@ -94,6 +94,11 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         since = (running.open_since(home, parent or session_id) for home in self.homes)
         return min((one for one in since if one is not None), default=None)
 
+    def background_job(self, session_id: str) -> str:
+        """Name the job that has the session (or that of a subagent) open in the background; "" where none has."""
+        parent = transcript_paths.parent_of(self._files.get(session_id, ()))
+        return next(filter(None, (running.background_job(home, parent or session_id) for home in self.homes)), "")
+
     def about(self, session_id: str) -> About:
         try:
             with self._open(session_id) as (fd, path, found):

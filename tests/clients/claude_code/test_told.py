@@ -352,6 +352,27 @@ def test_a_repair_is_read_by_a_client_that_was_started_after_it(tmp_path: Path) 
     )
 
 
+def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path) -> None:
+    """`claude --resume` only shows what runs there, and `/exit` lets it run (2.1.330)."""
+    made = Transcript()
+    made.user("q")
+    made.write(tmp_path / ".claude" / "projects")
+    store, client = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    assert store.load(made.session)
+    (tmp_path / ".claude" / "sessions").mkdir()
+
+    def told(**of: object) -> str:
+        note = {"sessionId": made.session, "startedAt": 5000, "kind": "bg", "jobId": "d1486caf", **of}
+        (tmp_path / ".claude" / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(note))
+        return client.unread(store, made.session, 6.0)
+
+    stopped = f"in the background as it was before: `claude stop d1486caf`, then `claude --resume {made.session}`"
+    assert told() == f"Claude Code has this session open {stopped}"
+    for terminal in ({"kind": "interactive"}, {"jobId": None}, {"jobId": "$(x)"}, {"jobId": ["a"]}):
+        assert "quit it, then" in told(**terminal), terminal
+    assert told(startedAt=7000) == "", "it was started after the repair"
+
+
 def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> None:
     """`history` and `show` tell what was done: by then another Claude Code may have the session open, or none."""
     claude = Path(os.environ["HOME"]) / ".claude"
