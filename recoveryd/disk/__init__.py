@@ -19,7 +19,7 @@ from recoveryd.disk.locks import (
     watchers,
 )
 from recoveryd.disk.places import distinct_places, group_by_place, is_folder, is_full, real_path
-from recoveryd.disk.sqlite import BUSY_S, Database, Files, in_time, settled
+from recoveryd.disk.sqlite import BUSY_S, Database, Files, error_code, in_time, settled
 from recoveryd.disk.tree import safe_name
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "RunNote",
     "StoreLock",
     "distinct_places",
+    "error_code",
     "file_transaction",
     "flush",
     "group_by_place",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,14 +26,19 @@ def is_folder(path: Path) -> bool:
 def is_full(folder: Path) -> bool:
     """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it.
 
-    Some tell no size. Root may use what is kept from others.
+    Some tell no size. Root may use what is kept from others, but not all of it, and how much only a write tells: of a
+    file without a name, which is gone at once.
     """
     try:
         disk = os.statvfs(folder)
-    except OSError:  # nobody knows
-        return False
-    blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
-    return disk.f_blocks > 0 and blocks * disk.f_frsize < _ROOM
+        if not disk.f_blocks or disk.f_bavail * disk.f_frsize >= _ROOM:
+            return False
+        if os.geteuid() or disk.f_bfree * disk.f_frsize < _ROOM:
+            return True
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            return file.write(bytes(_ROOM)) < _ROOM
+    except OSError as error:  # else nobody knows
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def group_by_place(paths: Iterable[Path]) -> list[list[Path]]:

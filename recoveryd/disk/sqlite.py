@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from recoveryd.core import BusyStoreError, DiskError, StoreError
 from recoveryd.disk import tree
+from recoveryd.disk.places import is_full
 
 BUSY_S = 2.0  # how long another program's lock is waited for
 _ATTEMPTS = 4
@@ -34,7 +35,7 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: ("can't be written to", _PERMISSION),
     sqlite3.SQLITE_CANTOPEN: ("can't be opened", _PERMISSION),
     sqlite3.SQLITE_PERM: ("can't be opened", _PERMISSION),
-    sqlite3.SQLITE_FULL: ("can't be written to: the disk is full", _SPACE),
+    sqlite3.SQLITE_FULL: ("can't be used: the disk is full", _SPACE),
     sqlite3.SQLITE_IOERR: ("can't be used: the disk reports an error", "Check the disk before anything else."),
 }
 _LASTING = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -170,7 +171,7 @@ def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) ->
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = error_code(error, path)
         if code in _BUSY:
             raise BusyStoreError(f"{path} is locked by another program.", "Try again in a moment.") from error
         if isinstance(error, sqlite3.DataError) or code == sqlite3.SQLITE_TOOBIG:
@@ -178,6 +179,15 @@ def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) ->
         reason, hint = _SENTENCES.get(code, (f"can't be used: SQLite says {str(error)!r}", ""))
         kind = StoreError if code in _LASTING or code not in _SENTENCES else DiskError
         raise kind(f"Can't {doing} {path}: it {reason}.", hint.format(user=user)) from error
+
+
+def error_code(error: BaseException | None, path: Path) -> int:
+    """Tell SQLite's primary code of an error about a database; 0 where it has none.
+
+    Where there is no room for what SQLite maps beside it, it calls a full disk an error of the disk.
+    """
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return sqlite3.SQLITE_FULL if code == sqlite3.SQLITE_IOERR and is_full(path.parent) else code
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
-from recoveryd.disk import private_files
+from recoveryd.disk import error_code, private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text", "column_value"]
@@ -25,7 +25,7 @@ _CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
     OR NOT EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"""
 KINDS = {kind.value: kind for kind in Kind}
 _PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
-_HINTS = {
+HINTS = {
     sqlite3.SQLITE_FULL: "Make room on its disk. Nothing is repaired meanwhile.",
     sqlite3.SQLITE_READONLY: _PERMISSIONS,
     sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
@@ -231,7 +231,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = error_code(error, path)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.")
     if code in _DAMAGED:
@@ -240,4 +240,5 @@ def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:
             "Stop recoveryd and move the file (with its -wal and -shm) to a safe place: it holds the originals of what "
             "was repaired, and `sqlite3 FILE .recover` may read them. A new ledger is made at the next start.",
         )
-    return LedgerError(f"The ledger {path} can't be used: {error}.", _HINTS.get(code, ""))
+    says = "its disk is full" if code == sqlite3.SQLITE_FULL else error
+    return LedgerError(f"The ledger {path} can't be used: {says}.", HINTS.get(code, ""))

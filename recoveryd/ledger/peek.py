@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from recoveryd.core import BusyError, LedgerError, StoreError
-from recoveryd.disk import BUSY_S, Database, in_time
-from recoveryd.ledger.file import LedgerFile, check_file, is_there
+from recoveryd.disk import BUSY_S, Database, error_code, in_time
+from recoveryd.ledger.file import HINTS, LedgerFile, check_file, is_there
 from recoveryd.ledger.ledger import Ledger
 
 MAX_ROW = 1 << 30
 SMALL = 64_000_000  # bytes up to which a ledger is checked
 _CHECK_S = 1.0
+_KEEP = "It holds the originals of what was repaired: keep a copy before anything else."
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ def _read(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     except StoreError as error:
         if error.exit_code == BusyError.exit_code:
             raise BusyError(f"The ledger {path} is in use by another process.", "Try again in a moment.") from error
-        hint = "It holds the originals of what was repaired: keep a copy before anything else."
+        hint = HINTS.get(error_code(error.__cause__, path), _KEEP)
         raise LedgerError(f"The ledger can't be read. {error.message}", hint) from error
 
 

@@ -82,6 +82,25 @@ def test_a_full_disk(tmp_path: Path, small: Mount, place: str) -> None:
         assert [path for path in tree(daemon.storage) if "/." in path] == []
 
 
+def test_commands_on_a_full_disk_without_a_daemon(tmp_path: Path, small: Mount) -> None:
+    """SQLite calls it an error of the disk: there is no room for what it maps beside the ledger."""
+    small(tmp_path / "daemon/state")
+    with quick(tmp_path / "daemon", tmp_path / "data") as daemon:
+        stuck = Stuck(daemon.storage)
+        stuck.fail()
+        wait_healed(daemon, stuck)
+        daemon.end()
+        filler = fill(tmp_path / "daemon/state")
+        for command in (["scan"], ["history"]):
+            done = daemon.run(*command)
+            assert (done.returncode, done.stderr.count("its disk is full.\nMake room on its disk.")) == (1, 1), done
+        for command in (["status"], ["doctor"]):
+            told = daemon.run(*command).stdout
+            assert "it can't be used: the disk is full" in told and "keep a copy" not in told, told
+        filler.unlink()
+        assert outcomes(daemon, stuck.id) == ["healed"]
+
+
 def test_a_limit_of_what_may_be_written(tmp_path: Path) -> None:
     """No file may grow by a byte, as with a full disk or a quota, which not every machine lets us make."""
     with quick(tmp_path / "daemon", tmp_path / "data") as daemon:
