@@ -14,6 +14,7 @@ none
   several, of a tool's definition: tool names must be unique | toolConfig.tools
   AI SDK, before it sends anything: {image/file} mime type: * expected one of
   AI SDK, before it sends anything: file part media type * functionality not supported
+  AI SDK, before it sends anything: AI_UnsupportedFunctionalityError: media type: * functionality not supported
 media_rejected
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
 media_rejected over number

@@ -643,3 +643,10 @@ def test_a_sentence_is_told_before_a_word_and_a_word_before_a_code() -> None:
 def test_a_request_of_too_many_bytes_is_known_by_its_status_whatever_the_words(text: str, kind: Kind | None) -> None:
     assert kind_of(api_error(text, statusCode=413)) == kind
     assert kind_of(api_error(text, statusCode=400)) is None
+
+
+@pytest.mark.parametrize("mime", ["application/octet-stream", "application/zip", "text/markdown"])
+def test_what_the_sdk_of_opencode_1_1_and_1_2_can_not_send_is_no_refusal_of_a_provider(mime: str) -> None:
+    words = f"'media type: {mime}' functionality not supported."
+    assert kind_of({"name": "UnknownError", "data": {"message": f"AI_UnsupportedFunctionalityError: {words}"}}) is None
+    assert kind_of({"name": "UnknownError", "data": {"message": words}}) is Kind.MEDIA_REJECTED  # 1.18, of a prompt's

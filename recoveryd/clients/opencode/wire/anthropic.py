@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recoveryd.clients.opencode.wire.form import OLD
 from recoveryd.clients.opencode.wire.media import CannotSend
 from recoveryd.clients.opencode.wire.prompt import JS_SPACE, Piece
 from recoveryd.clients.opencode.wire.sdk import PROMPT, SdkWire, block, text_block
@@ -78,7 +77,7 @@ class AnthropicMessages(SdkWire):
         mime = item["mime"]
         if mime.startswith("image/") or mime == "application/pdf":
             return [{"type": "image" if mime.startswith("image/") else "document", "source": item["source"]}]
-        if self.form is OLD:
+        if not self.form.drops_odd_files:
             raise CannotSend("attachment", f"the client cannot send an attachment of type {mime}")
         return []
 

@@ -17,6 +17,7 @@ class Form:
     sends_foreign_thinking: bool  # the thinking of another model goes as text
     spaces_empty_text: bool  # an empty text beside signed thinking becomes a blank
     moves_text: bool  # text behind a tool call is moved in front of it, not across thinking
+    drops_odd_files: bool  # of a tool, which Anthropic's SDK can't send; before, no request could be built
     drops_provider_calls: bool  # calls that the provider executed are left out; before, no request could be built
     plain_interrupted: bool  # an interrupted call with output has a plain result
     omits_empty_output: bool  # beside attachments

@@ -276,6 +276,19 @@ def test_attachments_stand_in_the_result(form: Form) -> None:
     assert [item["type"] for item in result["is"]] == ["text", "image"]
 
 
+@pytest.mark.parametrize(
+    ("form", "stuck"), [(OLD, 1), (PAGED, 1), (NEW, 0), (FORK, 0)], ids=lambda one: getattr(one, "name", "")
+)
+def test_a_file_of_a_tool_that_the_sdk_can_not_send_stops_the_clients_before_1_14(form: Form, stuck: int) -> None:
+    """1.1.53 and 1.2.1 fail on what an MCP server gives as a `blob`; 1.18.34 leaves it out."""
+    blob = file("data:application/octet-stream;base64,AAAA", "application/octet-stream", "a.bin")
+    session = builder()
+    session.user("go")
+    session.assistant(tool(call_id="c1", output="seen", attachments=[blob]))
+    request = sent(as_session(session.planted()), form)
+    assert [unsendable.fault for unsendable in request.unsendable] == ["attachment"] * stuck
+
+
 def test_an_empty_output_beside_an_attachment_is_sent_by_the_older_client_alone() -> None:
     part = tool(call_id="c1", output="", attachments=[file(PICTURE)])
     assert [item["type"] for item in of_answer(part)[1][1][0]["is"]] == ["text", "image"]
