@@ -15,7 +15,7 @@ from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrappe
 from recoveryd.clients import Config
 from recoveryd.core import ConfigProblem, UsageError, command_line
 from recoveryd.doctor import reference_problems
-from recoveryd.settings import but_of_environment, change, create, paths, settings_as_toml
+from recoveryd.settings import but_of_environment, change, create, paths, settings_as_toml, variable_of
 
 
 def config(arguments: argparse.Namespace) -> int:
@@ -50,11 +50,12 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
             "A key or its value is missing.", f"Such as: {command_line('config', 'set', 'notify.desktop', 'false')}"
         )
     value = change(Config, path, arguments.key, arguments.value)
+    words = f"{arguments.key} is set in {path}. A running recoveryd reads it after `{command_line('restart')}`."
+    if over := variable_of(arguments.key, os.environ):
+        words += f" Where {over} is set, as it is here, that holds in its place."
 
     def say(out: Console) -> None:
-        print_wrapped(
-            out, f"{arguments.key} is set in {path}. A running recoveryd reads it after `{command_line('restart')}`."
-        )
+        print_wrapped(out, words)
 
     return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
 

@@ -167,8 +167,11 @@ def undo(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         if dry:
-            show_changes(out, store.content, changes)
             why = "" if arguments.dry_run else ", for `dry_run` is set in the configuration"
+            if not changes:
+                print_wrapped(out, f"Nothing that {entry.id} wrote is stored any more; nothing was written{why}.")
+                return
+            show_changes(out, store.content, changes)
             out.print()
             print_wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return

@@ -17,7 +17,7 @@ from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_li
 from recoveryd.diagnose import ignored_by, is_in
 from recoveryd.disk import private_files
 from recoveryd.doctor import quick_status
-from recoveryd.settings import overrides, paths
+from recoveryd.settings import overrides, paths, variable_of
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -76,7 +76,8 @@ def ignore(arguments: argparse.Namespace) -> int:
             hint = recovery_hint(ledger, what) or hint
         raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)
     if arguments.remove:
-        words, still = _heeded(config, what, arguments.config or paths.config_file())
+        by = variable_of("ignore", os.environ) or f"`ignore` in {arguments.config or paths.config_file()}"
+        words, still = _heeded(config, what, by)
     else:
         overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
@@ -87,13 +88,16 @@ def ignore(arguments: argparse.Namespace) -> int:
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
 
-def _heeded(config: Config, what: str, file: Path) -> tuple[str, bool]:
-    """Take a session or folder off the list. Returns what comes of that, and whether another entry still covers it."""
+def _heeded(config: Config, what: str, by: str) -> tuple[str, bool]:
+    """Take a session or folder off the list. Returns what comes of that, and whether another entry still covers it.
+
+    `by` is what ignores those of the configuration.
+    """
     if what in (*config.ignore, *map(_named, config.ignore)):
-        raise RecoverydError(f"{what} is ignored by {file}.", "Take it out of `ignore` there.")
+        raise RecoverydError(f"{what} is ignored by {by}.", "Take it out there.")
     was = overrides.unignore(paths.state_dir(), what)
     still = _covering(config, what)
-    how = f"Take {still} out of `ignore` in {file}."
+    how = f"Take {still} out of {by}."
     if still is not None and still not in config.ignore:
         how = f"To have all of that looked after again: {command_line('ignore', '--remove', still)}"
     if not was and still is None:

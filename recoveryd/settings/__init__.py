@@ -14,6 +14,7 @@ from recoveryd.settings.load import (
     load_sound,
     may_forbid,
     settings_as_toml,
+    variable_of,
     variables,
 )
 from recoveryd.settings.logs import setup
@@ -47,6 +48,7 @@ __all__ = [
     "replace",
     "settings_as_toml",
     "setup",
+    "variable_of",
     "variables",
     "why_held",
 ]

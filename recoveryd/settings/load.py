@@ -168,9 +168,18 @@ def but_of_environment(env: Mapping[str, str]) -> str:
     return f", but for {named} of the environment" if named else ""
 
 
+def variable_of(key: str, env: Mapping[str, str]) -> str:
+    """Name the variable that sets a key in place of the file; "" where none does."""
+    return name if (name := _variable(key)) in env else ""
+
+
+def _variable(key: str) -> str:
+    return _PREFIX + key.upper().replace(".", "_")
+
+
 def _overlay(model: type[BaseConfig], data: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Put the environment over `data`, in place. Returns which key came from which variable, and what is wrong."""
-    known = {_PREFIX + key.upper().replace(".", "_"): (key, field) for key, field in _fields(model)}
+    known = {_variable(key): (key, field) for key, field in _fields(model)}
     sources, problems = {}, []
     for name in variables(env):
         if name not in known:

@@ -440,6 +440,8 @@ def test_undo_of_a_session_that_its_user_deleted_tells_of_no_prompt(tree: Tree, 
         folder.rmdir()  # some versions leave these
     assert run("undo", name) == run("undo", name, "--dry-run")
     assert run("undo", name)[0] == 4
+    nothing = f"Nothing that {name} wrote is stored any more; nothing was written.\n"
+    assert run("undo", name, "--force", "--dry-run") == (0, nothing, "")
     assert run("undo", name, "--force") == (0, f"Took back {name}: nothing that it wrote is stored any more.\n", "")
     assert not tree.files()
 

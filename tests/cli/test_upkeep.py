@@ -171,6 +171,16 @@ class TestIgnore:
         code, _, err = run("ignore", "--remove", session)
         assert code == 3 and f"Take {tmp_path} out of `ignore` in {paths.config_file()}" in err
 
+    def test_what_a_variable_ignores_is_taken_out_of_that(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It stands in place of the list in the file."""
+        monkeypatch.setenv("RECOVERYD_IGNORE", f"ses_1,{tmp_path}")
+        said = (1, "", "recoveryd: ses_1 is ignored by RECOVERYD_IGNORE.\nTake it out there.\n")
+        assert run("ignore", "--remove", "ses_1") == said
+        code, _, err = run("ignore", "--remove", str(tmp_path / "inner"))
+        assert code == 3 and f"Take {tmp_path} out of RECOVERYD_IGNORE." in err
+
     def test_what_the_configuration_ignores_is_listed_and_taken_out_there(self, run: Run, tree: Tree) -> None:
         paths.config_file().parent.mkdir(parents=True)
         paths.config_file().write_text('ignore = ["ses_c"]\n')

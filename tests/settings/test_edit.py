@@ -100,6 +100,13 @@ def test_what_can_not_be_set_changes_nothing(run: Run, words: tuple[str, ...], c
     assert not paths.config_file().exists()
 
 
+def test_set_tells_of_a_variable_that_holds_in_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "holds in its place" not in run("config", "set", "notify.desktop", "false")[1]
+    monkeypatch.setenv("RECOVERYD_NOTIFY_DESKTOP", "true")
+    _, out, _ = run("config", "set", "notify.desktop", "false")
+    assert "Where RECOVERYD_NOTIFY_DESKTOP is set, as it is here, that holds in its place." in " ".join(out.split())
+
+
 def test_set_tells_of_a_configuration_that_is_no_text(run: Run) -> None:
     file = paths.config_file()
     file.parent.mkdir(parents=True)
