@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from recoveryd.core.model import Edit, Json
 from recoveryd.core.request import Block, Turn
+from recoveryd.core.violation import Claims
 
 Edits = tuple[Edit, ...]
 _NONE = re.compile(r"(?!)")
@@ -26,6 +27,11 @@ class CallLimits:
     longest_input: int | None = None  # characters of the JSON; None: any
     counted: int | None = None  # letters and digits of an id, by which alone the calls of a message differ; None: all
     illegal_in_id: re.Pattern[str] = _NONE
+
+    def as_told(self, claims: Claims) -> CallLimits:
+        """Return the limits with the lengths that an error names."""
+        name, own = claims.longest_name or self.longest_name, claims.longest_id or self.longest_id
+        return replace(self, longest_name=name, longest_id=own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,8 +168,8 @@ class Refused:
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
-    "document" or "file", where they speak of that alone; `over`: what there is too much of. `by_error`: an error that
-    was recorded says it.
+    "document" or "file", where they speak of that alone; `over`: what there is too much of. `longest_name` and
+    `longest_id`: characters that those of a tool call may have; 0: not told. `by_error`: a recorded error says it.
     """
 
     kind: Kind
@@ -183,6 +183,8 @@ class Refused:
     most_images: int = 0  # that a request may have; 0: not told
     sort: str = ""
     over: Limit | None = None
+    longest_name: int = 0
+    longest_id: int = 0
     by_error: bool = False
 
 

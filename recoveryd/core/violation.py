@@ -37,6 +37,14 @@ class Claims:
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})
     image_bytes: int = 0  # that one image may have, as the error tells; 0: it does not
+    longest_name: int = 0  # characters that the name of a tool call may have, as the error tells; 0: it does not
+    longest_id: int = 0  # the same of its id
+    empty: bool = False  # it speaks of messages without content
+
+    @property
+    def accuses(self) -> bool:
+        """Whether parts are meant by what the error says of them alone, beside any rule."""
+        return bool(self.accused or self.media or self.fields or self.unfinished)
 
     def means(self, block: Block, source: Json) -> bool:
         """Whether the error means this image or document of a block."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from recoveryd.clients import CanShorten, Client, Store
 from recoveryd.core import (
-    Claims,
     Diagnosis,
     Failure,
     Kind,
@@ -179,10 +178,11 @@ def still_refused(
     known = session.message(failure.message) is not None or named is not None
     if places and known and blamed and all(sent.issuperset(_messages(asked, violation)) for violation in blamed):
         return recorded
-    bare = Refused(refused.kind)
-    if rules.claims(bare, left, None) != Claims():  # it would accuse what may be sound
+    bare = Refused(refused.kind, longest_name=refused.longest_name, longest_id=refused.longest_id)
+    told = rules.claims(bare, left, None)
+    if told.accuses:  # what may be sound
         return None
-    if any(explains.isdisjoint(v.kind for v in found) for found in check_either_way(rules, left)):
+    if any(explains.isdisjoint(v.kind for v in found) for found in check_either_way(rules, left, told)):
         return None
     return replace(recorded, refused=bare)
 

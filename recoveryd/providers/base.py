@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+
+_NOTHING = Claims()
 
 
 class Provider(Protocol):
@@ -66,9 +69,9 @@ def named_block(rules: Provider, refused: Refused, asked: Request) -> Block | No
     return found[0] if len(found) == 1 else None
 
 
-def check_either_way(rules: Provider, request: Request) -> Iterator[list[Violation]]:
+def check_either_way(rules: Provider, request: Request, told: Claims = _NOTHING) -> Iterator[list[Violation]]:
     """List what is refused of a request with thinking on, and then with it off: which it will be is not stored."""
-    return (rules.check(request, Claims(thinking=frozenset({thinking}))) for thinking in (True, False))
+    return (rules.check(request, replace(told, thinking=frozenset({thinking}))) for thinking in (True, False))
 
 
 class BindsNothing:

@@ -33,6 +33,11 @@ class Endpoint:
         by_address = bool(path) and (self.alone or in_domain(host, self.hosts))
         return by_address or self.providers.fullmatch(failure.provider) is not None
 
+    def is_own(self, failure: Failure) -> bool:
+        """Whether one of its hosts was asked; where no address is told, whether the provider has one of its names."""
+        host, _ = host_and_path(failure)
+        return in_domain(host, self.hosts) if host else self.providers.fullmatch(failure.provider) is not None
+
 
 def in_domain(host: str, domains: tuple[str, ...]) -> bool:
     """Whether the host of an endpoint is one of these domains, or within one."""

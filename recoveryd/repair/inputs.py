@@ -37,7 +37,7 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class RepairInput:
     """What a fix is given. `found`: all that the provider refuses of `request`; `editor` edits the session that it was
-    built from.
+    built from. `claims`: what the error tells.
     """
 
     request: Request
@@ -45,6 +45,7 @@ class RepairInput:
     provider: Provider
     editor: Editor
     settings: Settings
+    claims: Claims
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class Search:
     def _node_of(
         self, edits: tuple[Edit, ...], session: Session, request: Request, found: Sequence[Violation]
     ) -> _Node:
-        given = RepairInput(request, tuple(found), self._provider, self._editor(session), self._settings)
+        given = RepairInput(request, tuple(found), self._provider, self._editor(session), self._settings, self._claims)
         return _Node(edits, given, tuple(found), frozenset(_key(violation, request) for violation in found))
 
     def _refused(self, requests: Sequence[Request]) -> tuple[Request, list[Violation]]:

@@ -130,6 +130,27 @@ def test_what_stands_before_it_is_healed_and_nothing_behind_it_is_touched(
     assert [*tree.store.load(session).messages][-2:] == behind
 
 
+KIMI = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
+
+
+def test_what_an_error_says_of_empty_messages_holds_of_those_before_it(tree: Tree, bench: Bench) -> None:
+    """Not each host of Kimi refuses them: the rules alone don't."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=KIMI)
+    blank(made)
+    made.user("continue")
+    made.assistant(text("  "))
+    error = api_error("the message at position 1 with role 'assistant' must not be empty", 400)
+    error["data"]["metadata"]["url"] = "https://openrouter.ai/api/v1/chat/completions"
+    made.assistant(error=error)
+    session = tree._write(made)
+    take_back(tree, session)
+    assert judged(bench, tree, session) is Next.RECOVER
+    found = said(bench, tree.store, session)
+    assert found is not None and found.stuck
+    healed = bench.recovery.attempt(case(tree.store, found.failure, found.kind))
+    assert healed.outcome is Outcome.HEALED
+
+
 def test_the_refusal_before_it_stands(tree: Tree, bench: Bench) -> None:
     session = tree.stuck(blank, EMPTY)
     first = tree.failure(session).message

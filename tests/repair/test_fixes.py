@@ -45,7 +45,7 @@ class _Seen(NamedTuple):
 def bench_of(of: Session, **settings: Any) -> _Seen:
     request = AnthropicMessages("anthropic", "claude-sonnet-4-5").build(of)
     editor = OpencodeEditor(of, Marks("rtest", NOW))
-    return _Seen(of, RepairInput(request, check(request, Claims()), ANTHROPIC, editor, Settings(**settings)))
+    return _Seen(of, RepairInput(request, check(request, Claims()), ANTHROPIC, editor, Settings(**settings), Claims()))
 
 
 def found(bench: _Seen, claims: Claims) -> list[Violation]:

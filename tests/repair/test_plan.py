@@ -250,7 +250,7 @@ def _cheaper(case: PlanInput, claims: Claims, than: int) -> tuple[Edit, ...] | N
             ]
             if not open_ and not lost(case.session, before, request, edits):
                 return edits
-            bench = RepairInput(request, open_, case.provider, case.editor(session), case.settings)
+            bench = RepairInput(request, open_, case.provider, case.editor(session), case.settings, claims)
             for proposal in (p for violation in open_ for p in REPAIRS[violation.kind](bench, violation) if p):
                 following = merged(edits, proposal, case.session)
                 key = frozenset((edit.record, repr(edit.after)) for edit in following)

@@ -32,7 +32,8 @@ def _endpoint(providers: str = "(?!)", *hosts: str) -> Endpoint:
 class Chat(BindsNothing):
     """What the models of one maker refuse, wherever chat completions are spoken to them by an SDK that adds nothing.
 
-    `said`: words of an error that nobody else has, by which models of any name are known.
+    `said`: words of an error that nobody else has, by which models of any name are known; `own`: its rules hold at the
+    maker's own hosts alone, or by the maker's own name where no address is told.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Chat(BindsNothing):
     dialect: Dialect
     endpoint: Endpoint
     said: tuple[str, ...] = ()
+    own: bool = False
     protocols: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,7 @@ class Chat(BindsNothing):
         return self.dialect.limits
 
     def spoke(self, failure: Failure) -> bool:
-        if not self.endpoint.spoke(failure):
+        if not self.endpoint.spoke(failure) or (self.own and not self.endpoint.is_own(failure)):
             return False
         texts = [squeeze(text) for text in failure.error.texts] if self.said else []
         said = any(squeeze(words) in text for words in self.said for text in texts)
@@ -79,7 +81,7 @@ class Chat(BindsNothing):
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
             return Claims(accused=frozenset(b.part_id for b in request.blocks() if b.type == "tool_use"))
         if refused.kind is not Kind.MEDIA_REJECTED:
-            return Claims()
+            return _of_form(refused, self.dialect)
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
@@ -98,6 +100,18 @@ class Chat(BindsNothing):
         return media.sources(body)
 
 
+def _of_form(refused: Refused, dialect: Dialect) -> Claims:
+    """Tell what an error says of empty messages, and of how long a name or an id may be."""
+    if refused.kind is Kind.EMPTY_CONTENT:
+        return Claims(empty=dialect.if_told)
+    if refused.kind is not Kind.TOOL_CALL_INVALID:
+        return Claims()
+    told = Claims(longest_name=refused.longest_name, longest_id=refused.longest_id)
+    if told != Claims() or not refused.by_error or "arguments" in refused.said:
+        return told
+    return Claims(longest_name=dialect.told_name, longest_id=dialect.told_id)
+
+
 # What a template says that is run over the conversation, by llama.cpp, LM Studio, Ollama or vLLM. The one lets calls
 # and their results be, the other counts them.
 _BUT_CALLS = ("after the optional system message, conversation roles must alternate",)
@@ -112,13 +126,15 @@ KIMI = Chat(
     re.compile(r"kimi|moonshot"),
     Dialect(_LIMITS, _BOTH, blank=True),
     _endpoint(r"moonshotai(?:-cn)?", "moonshot.cn", "moonshot.ai"),
+    own=True,
 )
 KIMI_BY_OPENROUTER = replace(
     KIMI,
     name="openrouter-kimi",
     whose="Kimi on OpenRouter",
-    dialect=replace(KIMI.dialect, reasoning=True),
+    dialect=replace(KIMI.dialect, if_told=True, reasoning=True),
     endpoint=openrouter.ENDPOINT,
+    own=False,
 )
 # It refuses empty messages in words that say nothing of why (1214): where there are none, nothing explains its error.
 GLM = Chat(
@@ -127,6 +143,11 @@ GLM = Chat(
     re.compile(r"glm"),
     Dialect(_LIMITS, _BOTH, blank=True),
     _endpoint(r"zai(?:-coding-plan)?|zhipuai(?:-coding-plan)?", "z.ai", "bigmodel.cn"),
+    own=True,
+)
+# Other servers of their models (Ollama, LM Studio, vLLM) take empty messages, and whoever does not says so.
+KIMI_ELSEWHERE, GLM_ELSEWHERE = (
+    replace(maker, dialect=replace(maker.dialect, if_told=True), own=False) for maker in (KIMI, GLM)
 )
 DEEPSEEK = Chat(
     "deepseek", "DeepSeek's API", re.compile(r"deepseek"), Dialect(_LIMITS), _endpoint("deepseek", "deepseek.com")
@@ -135,15 +156,16 @@ QWEN = Chat(
     "qwen",
     "Qwen by Alibaba's API or vLLM",
     re.compile(r"qwen|qwq|qvq"),
-    Dialect(_LIMITS, _ANSWERS),
+    Dialect(_LIMITS, _ANSWERS, if_told=True),
     _endpoint(r"alibaba(?:-(?:coding|token)-plan)?(?:-cn)?|lmstudio", "aliyuncs.com"),
 )
-# Models of OpenAI behind LiteLLM and other gateways; gpt-oss is served by others, each with rules of its own.
+# Models of OpenAI behind LiteLLM and other gateways, some of which ask its Responses API, which takes more; gpt-oss is
+# served by others, each with rules of its own.
 GPT = Chat(
     "gpt",
     "models of OpenAI by chat completions",
     re.compile(r"(?:^|/)(?:gpt-(?:[3-9]|\d\d)|chatgpt-|o[1-9](?:-|$))"),
-    Dialect(replace(_LIMITS, longest_name=64, longest_id=40)),
+    Dialect(_LIMITS, told_name=64, told_id=40),
     _endpoint(),
 )
 MISTRAL = Chat(
@@ -178,4 +200,5 @@ LOCAL = replace(
     said=("failed to load image or audio file", "json.exception.parse_error", "can only get item pairs from a mapping"),
 )
 
-DIALECTS = (BUT_CALLS, ALTERNATING, KIMI, KIMI_BY_OPENROUTER, GLM, DEEPSEEK, QWEN, GPT, MISTRAL, XAI, LOCAL)
+_MAKERS = (KIMI, KIMI_ELSEWHERE, KIMI_BY_OPENROUTER, GLM, GLM_ELSEWHERE, DEEPSEEK, QWEN, GPT, MISTRAL, XAI)
+DIALECTS = (BUT_CALLS, ALTERNATING, *_MAKERS, LOCAL)

@@ -27,16 +27,21 @@ class Alternation(Enum):
 class Dialect:
     """What one maker's models refuse beyond the others'.
 
-    `empty`: messages of these roles without words or calls; `blank`: also those of nothing but white space. `own_ids`:
-    two calls of a message with the same id. `reasoning`: a call without reasoning, where its error speaks of that.
+    `empty`: messages of these roles without words or calls, `if_told`: where its error speaks of such; `blank`: also
+    those of nothing but white space. `own_ids`: two calls of a message with the same id. `reasoning`: a call without
+    reasoning, where its error speaks of that. `told_name`, `told_id`: characters of those of a call, where its error
+    speaks of one that is too long and not of a number; 0: any.
     """
 
     limits: CallLimits
     empty: frozenset[str] = frozenset()
+    if_told: bool = False
     blank: bool = False
     own_ids: bool = False
     turns: Alternation = Alternation.NONE
     reasoning: bool = False
+    told_name: int = 0
+    told_id: int = 0
 
 
 def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]:
@@ -53,7 +58,7 @@ def check(request: Request, claims: Claims, dialect: Dialect) -> list[Violation]
             found += calls_without_result(index, turn, following)
         if dialect.reasoning:
             found += _without_reasoning(index, turn, claims)
-        if turn.role in dialect.empty:
+        if turn.role in dialect.empty and (claims.empty or not dialect.if_told):
             found += _empty(index, turn, blank=dialect.blank)
         found += _blocks(index, turn, claims, dialect)
     found += _in_a_row(turns, dialect.turns)
@@ -95,8 +100,9 @@ def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterato
     from recoveryd.providers.anthropic.block_rules import call_fault
 
     seen: set[str] = set()
+    limits = dialect.limits.as_told(claims)
     for block in turn.blocks:
-        reason = call_fault(block, seen if dialect.own_ids else set(), dialect.limits)
+        reason = call_fault(block, seen if dialect.own_ids else set(), limits)
         if reason is not None:
             yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
         if block.type != "tool_use" and half_character(block.body):

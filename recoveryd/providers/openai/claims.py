@@ -135,14 +135,16 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
 
 
 def _call(refused: Refused, blocks: list[Block]) -> Claims:
-    """Ids and names are found by the rules; how long an input may be, and what may be looked up, not all agree on."""
+    """Ids and names are found by the rules; how long a name or an input may be, and what may be looked up, not all
+    agree on.
+    """
     if refused.field.startswith("action") or "open_page" in refused.said:
         searches = [b for b in blocks if b.type == "web_search_call" and _action(b.body) not in SEARCHES]
         return Claims(accused=_parts(searches))
     if refused.field in ("arguments", "input"):
         long = [b for b in blocks if len(text_field(b.body, refused.field)) > LONGEST_ARGUMENTS]
         return Claims(fields=_fields(long, refused.field))
-    return Claims()
+    return Claims(longest_name=refused.longest_name)
 
 
 def _action(body: Json) -> object:

@@ -35,7 +35,8 @@ _OF_SUBSTANCE = words(
     "type role content call_id name arguments input output action result tools summary encrypted_content author"
 )
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
-LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 64, 1_048_576
+# A name had at most 64 characters until the autumn of 2026, and has behind some gateways: then their error says so.
+LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 128, 1_048_576
 SEARCHES = frozenset({"search", "open_page", "find_in_page"})
 
 
@@ -50,7 +51,7 @@ def text_field(body: Json, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def item_call_fault(body: Json) -> str | None:
+def item_call_fault(body: Json, longest_name: int = LONGEST_NAME) -> str | None:
     """Tell what the Responses API refuses of the id or the name of a call, as half a sentence; None if nothing."""
     if body.get("type") not in OUTPUT_OF:
         return None
@@ -59,7 +60,7 @@ def item_call_fault(body: Json) -> str | None:
         return f"a tool call has an empty id or one longer than {LONGEST_ID} characters"
     for field in ("name", "namespace"):
         name = body.get(field)
-        if isinstance(name, str) and not (len(name) <= LONGEST_NAME and _NAME.fullmatch(name)):
+        if isinstance(name, str) and not (len(name) <= longest_name and _NAME.fullmatch(name)):
             return f"a tool call has an empty or too long {field}, or one with illegal characters"
     return None
 

@@ -12,6 +12,7 @@ from recoveryd.core import Block, Claims, Json, Kind, Request, Violation
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
+    LONGEST_NAME,
     OUTPUT_OF,
     OUTPUTS,
     id_fault,
@@ -40,7 +41,7 @@ def check(request: Request, claims: Claims) -> list[Violation]:
     for turn, block in enumerate(blocks):
         found += _pairs(turn, block, calls, answered)
         if block.part_id:
-            found += _form(turn, block)
+            found += _form(turn, block, claims)
             found += _accused(turn, block, claims)
             found += _pictures(turn, block, claims)
     return found
@@ -54,8 +55,8 @@ def _pairs(turn: int, block: Block, calls: Mapping[str, Block], answered: set[st
         yield Violation(Kind.TOOL_RESULT_ORPHAN, turn, block, "an output has no tool call")
 
 
-def _form(turn: int, block: Block) -> Iterator[Violation]:
-    reason = item_call_fault(block.body)
+def _form(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
+    reason = item_call_fault(block.body, claims.longest_name or LONGEST_NAME)
     if reason is not None:
         yield Violation(Kind.TOOL_CALL_INVALID, turn, block, reason)
     reason = id_fault(block.body)

@@ -63,7 +63,10 @@ def classify(error: RecordedError) -> Refused | None:
     most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said, over = (only.said, only.over) if only is not None else ("", None)
     items = named.named_items(error.texts)
-    return Refused(kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, by_error=True)
+    name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
+    return Refused(
+        kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, name, own, by_error=True
+    )
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

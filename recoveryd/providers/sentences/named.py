@@ -41,6 +41,11 @@ _AT_MOST = re.compile(
     r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
 )
 
+_LONGEST = re.compile(
+    r"\b(?:(?P<name>name|namespace)|(?:call_|tool_call_)?id)\W{1,4}string too long\W{1,3}expected a string with"
+    r" maximum length (?P<most>\d{1,5})\b",
+    re.IGNORECASE,
+)
 _NO_COUNT = r"(?!\d|[.,]\d| ?(?:[kmg]i?b|bytes?|(?:mega)?pixels?|px|mp|dpi|tokens?|x ?\d)\b)"
 _MOST = re.compile(
     r"(?:at most|up to|(?:maximum|max)(?: allowed| number of images)?(?: of| is|:)?|limit(?: of| is|:)?|max images:?)"
@@ -124,6 +129,15 @@ def most_images(texts: Iterable[str]) -> int:
     """Tell how many images a request may have, where an error that speaks of images names that; 0 where it does not."""
     found = next(filter(None, (_MOST.search(text) for text in texts if "image" in text.lower())), None)
     return int(found[1] or found[2]) if found else 0
+
+
+def longest_of_call(texts: Iterable[str]) -> tuple[int, int]:
+    """Tell how many characters the name and the id of a tool call may have, where an error names that; 0 for what
+    it does not.
+    """
+    found = next(filter(None, (_LONGEST.search(text) for text in texts)), None)
+    most = int(found["most"]) if found is not None else 0
+    return (most, 0) if found is not None and found["name"] else (0, most)
 
 
 def _only_item(text: str) -> re.Match[str] | None:

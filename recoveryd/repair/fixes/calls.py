@@ -16,7 +16,7 @@ def mend_call(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     assert violation.block is not None
     if violation.block.type == "web_search_call":
         return (given.editor.set_aside([violation.block], "set_aside_item"),)
-    return (given.editor.mend_call(violation.block, given.provider.call_limits),)
+    return (given.editor.mend_call(violation.block, given.provider.call_limits.as_told(given.claims)),)
 
 
 def cancel_calls(given: RepairInput, violation: Violation) -> Sequence[Edits]:

@@ -29,7 +29,7 @@ from recoveryd.doctor import Sources, bundle
 from recoveryd.heal import Recovery, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
-from tests.support.rollouts import THREAD, Rollout, message, threads
+from tests.support.rollouts import NOT_VERIFIED, THREAD, Rollout, message, threads
 from tests.support.running import running, until
 
 
@@ -258,6 +258,35 @@ def test_a_compaction_s_summary_that_is_taken_out_is_named(place: Place) -> None
 
 def sent(place: Place) -> str:
     return json.dumps([block.body for block in CodexWire().stored(place.store.load(THREAD)).blocks()], default=dict)
+
+
+LONG = "get_api_v1_organizations_organization_id_projects_project_id_environments"
+TOO_LONG = (
+    "Invalid 'input[2].name': string too long. Expected a string with maximum length 64, but got a string with length "
+    "73 instead."
+)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "name"),
+    [
+        (NOT_VERIFIED, LONG),  # OpenAI itself takes 128 characters
+        (json.dumps({"error": {"message": TOO_LONG, "param": "input[2].name"}}), LONG[:64]),
+    ],
+    ids=["of something else", "of a name, by a gateway"],
+)
+def test_a_long_name_of_a_tool_is_cut_where_the_error_says_so_alone(place: Place, refusal: str, name: str) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    rollout.thinks()
+    rollout.calls(name=LONG)
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused(refusal)
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert f'"{name}"' in sent(place)
+    assert ("gAAAA" in sent(place)) is (refusal is not NOT_VERIFIED)
 
 
 def test_a_call_with_two_faults_is_mended_and_what_came_back_from_it_is_still_sent(place: Place) -> None:

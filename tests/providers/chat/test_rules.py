@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
-from recoveryd.core import Block, Claims, RecordedError, Request, Turn, texts_of
-from recoveryd.providers import classify
+from recoveryd.core import Block, Claims, Failure, RecordedError, Request, Turn, texts_of
+from recoveryd.providers import classify, provider_of
 from recoveryd.providers.chat import rules
-from recoveryd.providers.chat.provider import ALTERNATING, BUT_CALLS, GPT, KIMI, MISTRAL, QWEN, Chat
+from recoveryd.providers.chat.provider import (
+    ALTERNATING,
+    BUT_CALLS,
+    GLM_ELSEWHERE,
+    GPT,
+    KIMI,
+    KIMI_BY_OPENROUTER,
+    KIMI_ELSEWHERE,
+    MISTRAL,
+    QWEN,
+    Chat,
+)
 from tests.e2e.media import png
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "aB3dE6gH9", "name": "bash", "input": {}}
@@ -18,15 +29,22 @@ RESULT = {"type": "tool_result", "tool_use_id": "aB3dE6gH9", "content": "done"}
 WORDS = {"type": "text", "text": "words"}
 U, A = ("user", WORDS), ("assistant", WORDS)
 C, R = ("assistant", CALL), ("user", RESULT)
+TOO_LONG = (
+    "Invalid 'messages[1].tool_calls[0].{}': string too long. Expected a string with maximum length {}, but got a "
+    "string with length 141 instead."
+)
 
 
-def found(dialect: Chat, *turns: Any) -> list[tuple[str, int]]:
-    """Kind and place of what is refused; a turn is its role and its blocks."""
+def found(dialect: Chat, *turns: Any, said: str = "") -> list[tuple[str, int]]:
+    """Kind and place of what is refused, once these words were `said`; a turn is its role and its blocks."""
     made = [
         Turn(role, tuple(Block(body, "msg", f"prt{at}.{n}") for n, body in enumerate(blocks)), (("msg", ""),))
         for at, (role, *blocks) in enumerate(turns)
     ]
-    return [(v.kind.value, v.turn) for v in rules.check(Request(tuple(made)), Claims(), dialect.dialect)]
+    sent, refused = Request(tuple(made)), classify(RecordedError(texts_of({"message": said}))) if said else None
+    assert refused is not None or not said
+    claims = dialect.claims(refused, sent, None) if refused else Claims()
+    return [(v.kind.value, v.turn) for v in rules.check(sent, claims, dialect.dialect)]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +81,35 @@ def test_who_takes_an_empty_message() -> None:
         ("empty_content", 2),
         ("empty_content", 3),
     ]
-    for dialect in (MISTRAL, QWEN):
-        assert found(dialect, U, nothing, asked, blank, U) == [("empty_content", 1)]
+    assert found(MISTRAL, U, nothing, asked, blank, U) == [("empty_content", 1)]
     assert found(GPT, U, nothing, asked, blank, U) == []
+
+
+def test_servers_of_others_take_an_empty_message_until_their_error_says_otherwise() -> None:
+    """Ollama, LM Studio and vLLM serve these models by rules of their own."""
+    sent = [U, ("assistant",), ("user",), ("assistant", {"type": "text", "text": " "}), U]
+    other = "Invalid request: the image_url does not represent a valid image."
+    kimi = "Invalid request: the message at position 1 with role 'assistant' must not be empty"
+    qwen, glm = "The content field is a required field.", "The messages parameter is illegal."
+    said = {QWEN: (qwen, [1]), KIMI_ELSEWHERE: (kimi, [1, 2, 3]), KIMI_BY_OPENROUTER: (kimi, [1, 2, 3])}
+    for dialect, (words, places) in {**said, GLM_ELSEWHERE: (glm, [1, 2, 3])}.items():
+        assert found(dialect, *sent) == found(dialect, *sent, said=other) == []
+        assert found(dialect, *sent, said=words) == [("empty_content", place) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("url", "provider", "dialect"),
+    [
+        ("https://api.moonshot.cn/v1", "mine", KIMI),
+        ("", "moonshotai", KIMI),
+        ("http://127.0.0.1:11434/v1", "moonshotai", KIMI_ELSEWHERE),
+        ("", "ollama", KIMI_ELSEWHERE),
+    ],
+)
+def test_whose_kimi_it_is_is_told_by_the_address_or_else_by_the_name(url: str, provider: str, dialect: Chat) -> None:
+    error = RecordedError(url=url and f"{url}/chat/completions")
+    asked = Failure("s", "ses", "msg", 0, error, provider, "kimi-k2-thinking", "openai.chat")
+    assert provider_of(asked) is dialect
 
 
 def test_two_calls_of_a_message_need_ids_of_their_own_at_mistral() -> None:
@@ -80,10 +124,28 @@ def test_how_long_ids_and_names_may_be() -> None:
         result = {**RESULT, "tool_use_id": fields.get("id", CALL["id"])}
         return [U, ("assistant", {**CALL, **fields}), ("user", result), A, U]
 
-    assert found(GPT, *call(id="i" * 41)) == [("tool_call_invalid", 1)]
-    assert found(GPT, *call(id="i" * 40)) == found(QWEN, *call(id="i" * 41)) == []
+    refused = [("tool_call_invalid", 1)]
+    assert found(GPT, *call(id="i" * 41), said=TOO_LONG.format("id", 40)) == refused
+    assert found(GPT, *call(id="i" * 40), said=TOO_LONG.format("id", 40)) == found(QWEN, *call(id="i" * 41)) == []
     assert found(MISTRAL, *call(name="n" * 256)) == []
-    assert found(MISTRAL, *call(name="n" * 257)) == found(GPT, *call(name="n" * 65)) == [("tool_call_invalid", 1)]
+    assert found(MISTRAL, *call(name="n" * 257)) == refused
+    assert found(GPT, *call(name="n" * 65), said=TOO_LONG.format("function.name", 64)) == refused
+    assert found(GPT, *call(name="n" * 129)) == refused
+
+
+@pytest.mark.parametrize(("field", "most"), [("id", 40), ("function.name", 64)])
+def test_what_is_too_long_for_some_gateways_to_models_of_openai_their_error_tells(field: str, most: int) -> None:
+    """Others ask the Responses API, which takes ids of 64 and names of 128 characters."""
+
+    def call(more: int, said: str = "") -> list[tuple[str, int]]:
+        long = {**CALL, field.rpartition(".")[2]: "x" * (most + more)}
+        result = {**RESULT, "tool_use_id": long["id"]}
+        return found(GPT, U, ("assistant", long), ("user", result), A, U, said=said)
+
+    refused, cut = [("tool_call_invalid", 1)], f"Invalid 'messages[1].tool_calls[0].{field}': string too long."
+    assert call(1) == call(1, "Invalid 'messages[9].tool_calls[0].function.arguments': not a JSON object.") == []
+    assert call(1, TOO_LONG.format(field, most)) == call(1, cut) == refused
+    assert call(0, TOO_LONG.format(field, most)) == call(1, TOO_LONG.format(field, most + 1)) == []
 
 
 def test_an_id_may_be_of_any_characters_as_kimi_has_them() -> None:
@@ -170,4 +232,4 @@ def test_long_names_of_tools_are_cut_for_whom_they_are_too_long() -> None:
     named = {**CALL, "name": "azure-devops-mcp-server_repo_list_pull_requests_by_repository_or_project"}
     turns = [U, ("assistant", named), R, A, U]
     assert found(QWEN, *turns) == found(KIMI, *turns) == []
-    assert found(GPT, *turns) == [("tool_call_invalid", 1)]
+    assert found(GPT, *turns, said=TOO_LONG.format("function.name", 64)) == [("tool_call_invalid", 1)]

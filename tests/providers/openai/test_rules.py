@@ -87,6 +87,7 @@ def test_who_speaks_this_protocol_is_held_to_its_rules() -> None:
         [user(), reasoning(), call(), output(), answer()],
         [user(image()), answer()],
         [user(), call("c" * 64), output("c" * 64), answer()],
+        [user(), call(name="n" * 128, namespace="n" * 128), output(), answer()],
         [user(), CUSTOM, {"type": "custom_tool_call_output", "call_id": "c", "output": [image()]}],
         [user(), {"type": "agent_message", "author": "a", "recipient": "b", "content": []}],
         [user(), reasoning(None, content=[{"type": "reasoning_text", "text": "a local model"}]), answer()],
@@ -104,6 +105,7 @@ def test_what_some_provider_takes_is_no_violation_before_an_error_says_so(items:
         (call(""), "tool_call_invalid", ""),
         (call(name="mcp.srv/tool x"), "tool_call_invalid", ""),
         (call(name=""), "tool_call_invalid", ""),
+        (call(name="n" * 129), "tool_call_invalid", ""),
         (call(namespace="a b"), "tool_call_invalid", ""),
         (call(id="fc_" + "x" * 80), "foreign_item", "id"),
         (call(id="toolu_1"), "foreign_item", "id"),
@@ -119,6 +121,15 @@ def test_what_some_provider_takes_is_no_violation_before_an_error_says_so(items:
 def test_what_no_provider_takes_is_found_without_an_error(item: Item, kind: str, field: str) -> None:
     pair = [output(item["call_id"])] if "call_id" in item else []
     assert (kind, "1", field) in found(request(user(), item, *pair, answer()))
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_how_long_a_name_may_be_behind_a_gateway_its_error_tells(field: str) -> None:
+    sent = request(user(), call(**{field: "n" * 65}), output(), call("call_2", **{field: "n" * 64}), output("call_2"))
+    too_long = f"Invalid 'input[1].{field}': string too long."
+    told = f"{too_long} Expected a string with maximum length 64, but got a string with length 65 instead."
+    assert blamed(sent, told) == [("tool_call_invalid", "1", "")]
+    assert blamed(sent, too_long) == blamed(sent, told.replace("64", "65")) == [], "none is longer, or nothing tells"
 
 
 def test_a_call_without_output_and_an_output_without_call() -> None:
