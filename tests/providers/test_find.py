@@ -325,3 +325,24 @@ def test_nobody_is_named_for_a_fault_that_no_client_sends_there() -> None:
     )
     assert "Claude on LiteLLM" in families_with(Kind.THINKING_BLOCK_ORDER)
     assert sorted(name.split()[0] for name in families_with(Kind.FOREIGN_ITEM)) == ["Claude", "models"]
+
+
+@pytest.mark.parametrize(
+    ("url", "provider", "protocol", "told"),
+    [
+        ("http://127.0.0.1:1234/v1/chat/completions", "lmstudio", "openai.chat", True),
+        (None, "llama.cpp", "openai.chat", True),
+        ("https://api.groq.com/openai/v1/chat/completions", "groq", "", False),
+        ("http://127.0.0.1:1234/v1/responses", "mine", "openai.chat", False),
+    ],
+)
+def test_of_a_model_of_chat_completions_whose_maker_is_not_known_it_is_told(
+    url: str | None, provider: str, protocol: str, told: bool
+) -> None:
+    asks = replace(failed(url, provider, "google/gemma-3-27b"), protocol=protocol)
+    assert family(asks) is None
+    words = f"{provider} is asked by chat completions, and what its model (google/gemma-3-27b) takes is not known"
+    assert why_unknown(asks).startswith(words) is told
+    if provider == "groq":
+        assert why_unknown(asks) == "how the client talks to groq is not known to recoveryd"
+    assert "asked by chat completions" not in why_unknown(replace(asks, model="qwen3")), "its rules are known"

@@ -67,8 +67,11 @@ class Chat(BindsNothing):
         return said or self.models.search(failure.model.lower()) is not None
 
     def disowned(self, failure: Failure) -> str:
-        del failure
-        return ""
+        if not self.endpoint.spoke(failure) or any(other.spoke(failure) for other in DIALECTS):
+            return ""
+        who = failure.provider or "this provider"
+        model = f"model ({failure.model})" if failure.model else "model"
+        return f"{who} is asked by chat completions, and what its {model} takes is not known to recoveryd"
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
         return rules.check(request, claims, self.dialect)
