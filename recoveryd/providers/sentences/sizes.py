@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from recoveryd.core import RecordedError, Size
+from recoveryd.core import Kind, RecordedError, Size
 from recoveryd.providers.sentences.named import named_bytes
 
 _NUMBER = r"(\d[\d,._]{0,14}\d|\d)"
@@ -21,6 +21,8 @@ _BYTES = re.compile(
     r"|payload size exceeds|exceeds the maximum (allowed )?(number of )?bytes|too many total text bytes",
     re.IGNORECASE,
 )
+# What Copilot says of a 413, and many of a broken request.
+_UNREAD = "failed to parse request"
 _ONE_THING = re.compile(r"\b(image|picture|photo|file|document|attachment|media|pdf)s?\b", re.IGNORECASE)
 _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE)
 
@@ -68,7 +70,11 @@ def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
 def _by_bytes(error: RecordedError, texts: list[str]) -> bool:
     if any(_TOKENS.search(text) for text in texts):
         return False
-    return error.status == 413 or any(_BYTES.search(text) for text in texts)
+    if error.status == 413 or any(_BYTES.search(text) for text in texts):
+        return True
+    # OpenCode 1.18 keeps no status where it calls an error a length, and without its words or its code that is a 413.
+    named = error.kind is Kind.CONTEXT_OVERFLOW and error.status is None
+    return named and _UNREAD in texts and not any("context_length_exceeded" in text for text in texts)
 
 
 def _read(found: re.Match[str]) -> Size | None:

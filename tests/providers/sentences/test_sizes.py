@@ -153,6 +153,23 @@ def test_a_length_in_bytes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "words", "code", "by_bytes"),
+    [
+        ("ContextOverflowError", "failed to parse request", "", True),
+        ("ContextOverflowError", "failed to parse request", "context_length_exceeded", False),
+        ("ContextOverflowError", "failed to parse request: prompt is too long", "", False),
+        ("APIError", "failed to parse request", "", False),
+    ],
+)
+def test_what_the_client_calls_a_length_by_the_status_alone_is_one_in_bytes(
+    name: str, words: str, code: str, by_bytes: bool
+) -> None:
+    """As OpenCode 1.18 stores Copilot's 413: without the status."""
+    body = json.dumps({"error": {"message": words, "code": code}})
+    assert size_of(read_error({"name": name, "data": {"message": words, "responseBody": body}})).by_bytes is by_bytes
+
+
+@pytest.mark.parametrize(
     ("text", "most"),
     [
         ("Request exceeds the maximum size of 10 MB", 10 * 1024**2),
