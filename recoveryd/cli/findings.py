@@ -13,6 +13,7 @@ from recoveryd.core import (
     COPIED,
     ELSEWHERE,
     KINDS,
+    OF_PARENT,
     OF_SUBAGENT,
     REFUSED,
     TAKEN_BACK,
@@ -44,9 +45,7 @@ from recoveryd.tell import cause, evidence_line, still_to_tell
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """What commands say of a session that no kind of failure explains: what it is stuck on, what is to be done about
-    it, and how it ended, for a sum of those that are not stuck.
-    """
+    """What commands say of a session that no kind explains: its cause, what to do, and (for a sum) how it ended."""
 
     cause: str
     remedy: str = ""
@@ -87,6 +86,11 @@ _REASONS = {
         "nothing is to be repaired: go on in the session that asked the subagent",
         "ended in a refusal of a subagent, and the session that asked it went on since",
     ),
+    OF_PARENT: _Reason(
+        "a subagent was refused that goes on from the conversation of the session that asked it",
+        "left alone: what is to blame in that conversation is repaired there. Go on in the session that asked it",
+        "ended in a refusal of a subagent that goes on from its parent's conversation, which is seen to by itself",
+    ),
     UNDONE: _Reason(
         "answered, and the repair that it was answered on was undone",
         ended="went on, until its repair was undone: its next prompt may be refused again",
@@ -95,9 +99,7 @@ _REASONS = {
 
 
 def ended_words(reason: str) -> str:
-    """Tell how sessions ended that are not stuck, for a finding's reason: one of no kind, or a kind that the next
-    prompt clears.
-    """
+    """Tell how sessions ended that are not stuck, by a finding's reason: its code, or a kind that a prompt clears."""
     known = _REASONS.get(reason)
     return known.ended if known is not None else "ended in a refusal that its next prompt clears"
 

@@ -33,6 +33,7 @@ class SessionStatus:
     copied: bool = False  # so since it is a copy, and failed in the session before; else its user took the turn back
     directory: str = ""  # in which it went on last; "": that is not told, or in `About`
     copied_at: int = 0  # when, of a session of the same store; 0: it may come from elsewhere
+    of_parent: bool = False  # a subagent that is sent its parent's conversation before its own: the fault may be there
 
     @property
     def newer(self) -> bool:

@@ -12,6 +12,7 @@ from recoveryd.core.command_line import command_line, going_by
 from recoveryd.core.diagnosis import (
     COPIED,
     ELSEWHERE,
+    OF_PARENT,
     OF_SUBAGENT,
     REFUSED,
     TAKEN_BACK,
@@ -82,6 +83,7 @@ __all__ = [
     "FAIL",
     "HALF",
     "KINDS",
+    "OF_PARENT",
     "OF_SUBAGENT",
     "OTHER",
     "PAGE",

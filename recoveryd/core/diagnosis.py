@@ -16,8 +16,9 @@ ELSEWHERE = "refused_elsewhere"  # that is about something else than the history
 TAKEN_BACK = "taken_back"  # by its user, who took the refused turn back: what was refused may have gone with it
 COPIED = "refused_before_copy"  # in the session that this one is a copy of: it may have been repaired there
 OF_SUBAGENT = "refused_subagent"  # for an unknown reason; the session that asked it went on since
+OF_PARENT = "refused_with_parent"  # a subagent that is sent its parent's conversation, which is seen to by itself
 UNDONE = "repair_undone"  # by its user, behind an answer: what was refused before is stored again
-_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, OF_SUBAGENT, UNDONE})
+_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, OF_SUBAGENT, OF_PARENT, UNDONE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,8 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
 
     `recorded`: the diagnosis of the recorded failure, if its words are known.
     """
-    if look.endless is not None:
-        return look.endless
+    if look.endless is not None or look.of_parent:
+        return look.endless  # of what a subagent was sent, the half that stands in its parent can't be judged here
     try:
         return _by_what_is_stored(look, recorded, find)
     except FormError:  # that can't be judged: the recorded failure alone tells, where nothing came of a prompt since

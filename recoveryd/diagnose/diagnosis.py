@@ -8,6 +8,7 @@ from recoveryd.clients import SessionStatus, Store
 from recoveryd.core import (
     COPIED,
     ELSEWHERE,
+    OF_PARENT,
     OF_SUBAGENT,
     REFUSED,
     TAKEN_BACK,
@@ -38,7 +39,7 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     if found is not None or failure is None or look.newer:
         return found
     if look.kept is None:
-        return _refused(store, failure)
+        return _refused(store, failure, OF_PARENT if look.of_parent else "")
     kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
     if kept.failure is not None and not kept.newer:
         return _refused(store, kept.failure)
@@ -91,11 +92,14 @@ class _Finder:
         return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 
 
-def _refused(store: Store, failure: Failure) -> Diagnosis:
-    """Diagnose an error of no kind in the newest answer: it is not about the history, or nobody knows its words."""
+def _refused(store: Store, failure: Failure, otherwise: str = "") -> Diagnosis:
+    """Diagnose an error of no kind in the newest answer: it is not about the history, or (`otherwise`: the code for
+    that) nobody knows its words.
+    """
     about = other_cause(failure.error)
     evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
-    code = ELSEWHERE if about else OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED
+    unknown = otherwise or (OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED)
+    code = ELSEWHERE if about else unknown
     return Diagnosis(failure, None, evidence, code=code)
 
 

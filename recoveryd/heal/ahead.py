@@ -15,10 +15,11 @@ _ADDING = frozenset({"cancel_tool", "split_step", "placeholder", "close_turn"})
 def may_foresee(look: SessionStatus) -> bool:
     """Whether to look for what lies ahead of a session: its last turn ended, and nothing was asked since.
 
-    Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is.
+    Where it was refused, and it is not known for what, nothing is ahead: that is told, and left as it is. Nor is a
+    subagent judged without what is sent of its parent.
     """
     refused = look.failure is not None and not turned_away(look.failure.error)
-    return not look.running and look.newest_user is None and not refused
+    return not (look.running or look.of_parent) and look.newest_user is None and not refused
 
 
 def foresee(context: Context, store: Store, session_id: str) -> Case | None:

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -80,13 +81,15 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
             with self._open(session_id) as (fd, path, found):
                 try:
                     side = transcript_paths.parent_of(found) is not None
+                    forked = side and transcript.is_forked(os.pread(fd, json_lines.HEAD, 0))
                     status = session_status.read_on(fd, self.id, session_id, self._status.get(session_id), side=side)
                 except OSError as error:
                     raise tree.error_of(error, f"read {path}") from error
         except NotFoundError:
             return SessionStatus()
         keep_newest(self._status, session_id, status)
-        return status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
+        look = status.look(open_now=bool(status.working) and self.opened(session_id) is not None)
+        return replace(look, of_parent=forked)
 
     def opened(self, session_id: str) -> float | None:
         """Tell since when a client that runs has the session (or that of a subagent), in seconds; None: none has."""

@@ -20,6 +20,7 @@ _LARGE = 1 << 20
 _NEAR_MS = 5_000  # a line whose parent is not there belongs to the one before it, if that is no older
 _SENT_OUT = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
 REQUEST = _SENT_OUT + b'",'  # of it, the lines that name the model
+_FORKED = b'{"type":"fork-context-ref"'
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -282,6 +283,13 @@ def is_title(raw: bytes) -> bool:
     """Whether a line tells the title of its session."""
     data = parse(raw)
     return data is not None and any(_title(data))
+
+
+def is_forked(head: bytes) -> bool:
+    """Whether a subagent's transcript that begins so is sent behind its parent's lines (2.1.330: `/subtask`), which
+    stand in the parent's transcript alone.
+    """
+    return head.startswith(_FORKED)
 
 
 def _title(data: Json) -> Iterable[tuple[str, str]]:

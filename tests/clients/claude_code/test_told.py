@@ -18,6 +18,7 @@ from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
 from recoveryd.core import Failure, Outcome, StoreError
+from recoveryd.heal.ahead import may_foresee
 from recoveryd.settings import Notify
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
@@ -327,6 +328,41 @@ def test_a_subagent_whose_parent_went_on_is_stuck_only_on_what_is_stored(
     assert ("the session that asked it went on" in told) is not bool(stuck)
     assert run("scan", "--repair", "--yes")[0] == (1 if stuck == ["refused_unknown"] else 0)
     assert (b'"recoveryd"' in own.read_bytes()) is (stuck == ["tool_call_invalid"])
+
+
+@pytest.mark.parametrize("words", [ILLEGAL, "messages.3.content.1.image.source.url.url: field required", "Odd"])
+def test_a_subagent_that_goes_on_from_its_parents_conversation_is_left_alone(run: Run, words: str) -> None:
+    """`/subtask` (2.1.330): the parent's lines are sent before its own, and stand in the parent's file alone."""
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects"
+    side = planted(projects, "call-id", words)
+    [path] = projects.rglob("*.jsonl")
+    parent = built(Transcript(start=side.ms - 90_000), SOUND["healthy"])
+    own = parent.write(projects).with_suffix("") / "subagents" / "agent-a1.jsonl"
+    own.parent.mkdir(parents=True)
+    told = {"type": "fork-context-ref", "agentId": "a1", "parentSessionId": parent.session, "contextLength": 19}
+    own.write_bytes(dump(told) + path.read_bytes())
+    path.unlink()
+    before = own.read_bytes()
+    for argv in (["scan"], ["scan", "--repair", "--yes"], ["scan", "--repair", "--session", "agent-a1"]):
+        code, out, _ = run(*argv, "--json")
+        found = json.loads(out)
+        assert (code, found["stuck"]) == (0, []), argv
+        assert [(one["session"], one["reason"]) for one in found["elsewhere"]] == [("agent-a1", "refused_with_parent")]
+    explained = " ".join(run("explain", "--session", "agent-a1")[1].split())
+    assert "what is to blame in that conversation is repaired there" in explained and "report" not in explained
+    assert own.read_bytes() == before and json.loads(run("history", "--json")[1]) == []
+
+
+def test_nothing_is_foreseen_of_a_subagent_without_what_is_sent_of_its_parent(tmp_path: Path) -> None:
+    store, side = ClaudeCodeTranscripts(tmp_path), Transcript()
+    side.user("do it", isSidechain=True)
+    side.assistant(text("done"), isSidechain=True)
+    path = tmp_path / "-work" / side.session / "subagents" / "agent-a1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(side.raw())
+    assert may_foresee(store.look("agent-a1"))
+    path.write_bytes(dump({"type": "fork-context-ref", "agentId": "a1"}) + side.raw())
+    assert not may_foresee(store.look("agent-a1"))
 
 
 def test_a_repair_is_read_by_a_client_that_was_started_after_it(tmp_path: Path) -> None:
