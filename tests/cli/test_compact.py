@@ -587,6 +587,21 @@ def test_until_the_next_answer_it_goes_by_what_was_told_then(run: Run, tree: Tre
     assert not json.loads(out)["action"].startswith(f"{left[1]} of ")
 
 
+def test_a_refused_summary_of_a_short_conversation_names_another_way(run: Run, tree: Tree) -> None:
+    """`compact` would find nothing that it need not send."""
+    s = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=MODEL)
+    s.user("go")
+    s.assistant("done")
+    marker = s.user(compaction(auto=False))
+    refused = api_error(SUMMARY_REFUSED["nothing stored explains it"], 400)
+    s.assistant(error=refused, finish=None, summary=True, parentID=marker["id"])
+    session = tree.keep(s)
+    said = " ".join(run("explain", "--session", session)[1].split())
+    assert "what was refused is the summary that OpenCode asks for: prompt it again" in said
+    assert "recoveryd compact" not in said and "/fork" in said
+    assert run("compact", session, "--dry-run")[1].count("would be sent then") == 0
+
+
 def test_where_no_conversation_can_be_made_shorter_a_refused_summary_names_another_way(run: Run, tree: Tree) -> None:
     """By the Responses API."""
     s = SessionBuilder(
