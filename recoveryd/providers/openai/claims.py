@@ -7,6 +7,7 @@ it, or half of it, is refused like all of it. What the rules find in one item th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
 from recoveryd.providers.media_limits import too_large
@@ -36,15 +37,23 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     blocks = [block for block in request.blocks() if block.part_id]
     match refused.kind:
         case Kind.REASONING_ITEM:
-            return _of_items(refused, request, blocks, named)
+            return _with_ids(_of_items(refused, request, blocks, named), refused, blocks)
         case Kind.FOREIGN_ITEM:
-            return _foreign(refused, blocks, named)
+            return _with_ids(_foreign(refused, blocks, named), refused, blocks)
         case Kind.TOOL_CALL_INVALID:
-            return _call(refused, blocks)
+            return _with_ids(_call(refused, blocks), refused, blocks)
         case Kind.MEDIA_REJECTED:
             images_meant = _images(refused, request, blocks, named) if refused.sort in ("image", "") else ()
             return Claims(media=frozenset(media_of(*one) for one in images_meant))
     return Claims()
+
+
+def _with_ids(told: Claims, refused: Refused, blocks: list[Block]) -> Claims:
+    """Add the ids that are another provider's to what an error says of items: who asks a gateway that gives ids of its
+    own is refused nothing for them.
+    """
+    foreign = [block for block in blocks if id_fault(block.body)] if refused.by_error else []
+    return replace(told, fields=told.fields | _fields(foreign, "id"))
 
 
 def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Claims:
@@ -182,7 +191,7 @@ def _images(
         yield from too_large(refused, held, media.part_bytes)
         return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
-        yield from held
+        yield from [one for one in held if media.may_be_large(one[1])] or held
 
 
 def _at_place(item: Block, place: int | None) -> Iterator[tuple[Block, Json]]:

@@ -1,7 +1,7 @@
 """What the Responses API refuses of an image, told from its URL and its first bytes; and how large a request is.
 
-Limits by its error texts and its reference: PNG, JPEG, GIF or WebP, 20 MB of base64. How many images a request may
-have, and how large all of it may be, has changed, and gateways have limits of their own: that is what an error tells.
+Limits by its error texts and its reference: PNG, JPEG, GIF or WebP. How many images a request may have, and how large
+one and all of it may be, has changed, and gateways have limits of their own: that is what an error tells.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Json, Request, from_base64, media_type
 
-MAX_URL = 20_971_520  # characters
+_LARGE = 20_971_520  # characters of an address: what Azure takes, and OpenAI took ("below 20 MB in size")
 _HEAD = 4096  # of base64, a multiple of four
 _DATA = re.compile(r"data:([a-z0-9.+/-]*);base64,", re.IGNORECASE)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -29,12 +29,15 @@ def media_fault(source: Json) -> str | None:
     head = _DATA.match(url)
     if head is None:
         return "it is no address of an image"
-    if len(url) > MAX_URL:
-        return f"it has {len(url) / 1e6:.1f} MB, and the provider takes 20"
     data = from_base64(url[head.end() : head.end() + _HEAD])
     if not data or media_type(data) not in _IMAGES or head[1].lower() not in _IMAGES:
         return "it is no image that the provider can read"
     return None
+
+
+def may_be_large(source: Json) -> bool:
+    """Whether an image is larger than some servers of the Responses API take."""
+    return len(str(source.get("image_url", ""))) > _LARGE
 
 
 def part_bytes(value: object) -> int:

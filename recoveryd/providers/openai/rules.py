@@ -59,9 +59,6 @@ def _form(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     reason = item_call_fault(block.body, claims.longest_name or LONGEST_NAME)
     if reason is not None:
         yield Violation(Kind.TOOL_CALL_INVALID, turn, block, reason)
-    reason = id_fault(block.body)
-    if reason is not None:
-        yield Violation(Kind.FOREIGN_ITEM, turn, block, reason, field="id")
     reason = message_fault(block.body)
     if reason is not None:
         yield Violation(Kind.FOREIGN_ITEM, turn, block, reason)
@@ -74,7 +71,10 @@ def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     for part_id, field in sorted(claims.fields):
         if part_id != block.part_id or part_id in claims.accused:
             continue
-        if _holds(block.body, field) and not (field == "id" and id_fault(block.body)):
+        foreign = id_fault(block.body) if field == "id" else None
+        if foreign is not None:
+            yield Violation(Kind.FOREIGN_ITEM, turn, block, foreign, field=field)
+        elif _holds(block.body, field):
             reason = _FIELD.get(field, f"the provider does not take the {field} of this item")
             kind = Kind.TOOL_CALL_INVALID if field in ("arguments", "input") else _kind(block)
             yield Violation(kind, turn, block, reason, field="" if kind is Kind.TOOL_CALL_INVALID else field)

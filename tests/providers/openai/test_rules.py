@@ -107,9 +107,6 @@ def test_what_some_provider_takes_is_no_violation_before_an_error_says_so(items:
         (call(name=""), "tool_call_invalid", ""),
         (call(name="n" * 129), "tool_call_invalid", ""),
         (call(namespace="a b"), "tool_call_invalid", ""),
-        (call(id="fc_" + "x" * 80), "foreign_item", "id"),
-        (call(id="toolu_1"), "foreign_item", "id"),
-        ({**answer(), "id": "rs_1"}, "foreign_item", "id"),
         ({"type": "message", "role": "tool", "content": []}, "foreign_item", ""),
         ({**user(), "role": "assistant"}, "foreign_item", ""),
         (user(image(url="")), "media_rejected", "1"),
@@ -130,6 +127,36 @@ def test_how_long_a_name_may_be_behind_a_gateway_its_error_tells(field: str) -> 
     told = f"{too_long} Expected a string with maximum length 64, but got a string with length 65 instead."
     assert blamed(sent, told) == [("tool_call_invalid", "1", "")]
     assert blamed(sent, too_long) == blamed(sent, told.replace("64", "65")) == [], "none is longer, or nothing tells"
+
+
+@pytest.mark.parametrize("item", [call(id="fc_" + "x" * 80), call(id="toolu_1"), {**answer(), "id": "rs_1"}])
+@pytest.mark.parametrize(
+    ("words", "counts"),
+    [
+        ("Invalid 'input[9].id': 'encitem_1'. Expected an ID that begins with 'fc'.", True),
+        ("Invalid 'input[9].id': string too long. Expected a string with maximum length 64.", True),
+        ("Invalid 'input[9].call_id': string too long. Expected a string with maximum length 64.", True),
+        ("The encrypted content gAAA...xyz1 could not be verified.", True),
+        ("The image data you provided does not represent a valid image.", False),
+        ("No tool output found for function call call_9.", False),
+    ],
+)
+def test_the_id_of_another_provider_counts_where_the_error_speaks_of_items(
+    item: Item, words: str, counts: bool
+) -> None:
+    """Gateways give ids of their own, and take them."""
+    pair = [output(item["call_id"])] if "call_id" in item else []
+    sent = request(user(), item, *pair, answer())
+    assert found(sent) == []
+    assert blamed(sent, words) == ([("foreign_item", "1", "id")] if counts else [])
+
+
+def test_an_image_of_over_20_mb_is_none_that_each_server_refuses() -> None:
+    large = image(url="data:image/png;base64," + base64.b64encode(PNG + bytes(16 * 2**20)).decode())
+    sent = request(user(image(), large))
+    assert found(sent) == []
+    assert blamed(sent, "You uploaded an unsupported image.") == [("media_rejected", "0", "2")]
+    assert blamed(sent, "No tool output found for function call call_9.") == []
 
 
 def test_a_call_without_output_and_an_output_without_call() -> None:
