@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import SessionStatus, Store, is_abandoned, is_store_of
+from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_store_of
 from recoveryd.core import REFUSED, Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
@@ -16,6 +16,7 @@ from recoveryd.settings import ignored
 Found: TypeAlias = Assessment | None
 _Known: TypeAlias = dict[tuple[str, str], tuple[tuple[object, ...], Found]]  # sessions, and what they were like then
 _UNHEALED = frozenset(Outcome) - {Outcome.HEALED}
+_RESTING_MS = 600_000  # a prompt that nothing came of for so long, while no turn runs, waits for its user
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class NeedsUser:
                 yield Needing(store.id, session, found.title, None if entry is None else entry.id)
 
     def _look(self, context: Context, store: Store, session: str, newest: Entry | None, ignored: str) -> Found:
-        key, state = (store.id, session), _state(store, session)
+        key, stamp = (store.id, session), _stamp(store, session)
+        state = stamp.digest if stamp is not None else ""
         basis = state, newest and (newest.id, newest.outcome), context.config.digest, ignored
         known = self._before.get(key)
         if state and known is not None and known[0] == basis:
@@ -75,16 +77,17 @@ class NeedsUser:
             return known[1]
         look = _looked_at(store, session)
         found = assess(context, store, session, look)
-        if state and look is not None and _lasts(store, session, look, found):
+        resting = stamp is not None and context.now_ms - stamp.newest_mtime_ns / 1e6 > _RESTING_MS
+        if state and look is not None and _lasts(store, session, look, found, resting=resting):
             self._known[key] = basis, found
         return found
 
 
-def _state(store: Store, session: str) -> str:
+def _stamp(store: Store, session: str) -> Stamp | None:
     try:
-        return store.stamp(session).digest
+        return store.stamp(session)
     except RecoverydError:
-        return ""
+        return None
 
 
 def _looked_at(store: Store, session: str) -> SessionStatus | None:
@@ -94,12 +97,15 @@ def _looked_at(store: Store, session: str) -> SessionStatus | None:
         return None
 
 
-def _lasts(store: Store, session: str, look: SessionStatus, found: Found) -> bool:
-    """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself, what
-    can't be read now may be read later, and the session that asked a refused subagent may go on.
+def _lasts(store: Store, session: str, look: SessionStatus, found: Found, *, resting: bool) -> bool:
+    """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself (a
+    prompt not any more once it is `resting`), what can't be read now may be read later, and the session that asked a
+    refused subagent may go on.
     """
-    if look.newer or found is None:
-        return not look.newer
+    if look.newer and (look.running or not resting):
+        return False
+    if found is None:
+        return True
     return not (found.late or found.trouble or (found.diagnosis.reason == REFUSED and _is_subagent(store, session)))
 
 

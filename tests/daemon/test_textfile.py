@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,30 @@ def test_what_did_not_change_is_not_read_again(
             ignore(tmp_path, session)
             patch.undo()
         assert asked.find(context, [tree.store]) == []
+
+
+def test_a_prompt_without_an_answer_is_not_read_again_once_it_rests(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = SessionBuilder(int(time.time() * 1000) - 60_000)
+    session.user("go")
+    session.assistant("done")
+    session.user("on")
+    tree.keep(session)
+    looked: list[str] = []
+    look, now = type(tree.store).look, time.time()
+
+    def counted(store: OpencodeFiles, session: str) -> SessionStatus:
+        looked.append(session)
+        return look(store, session)
+
+    monkeypatch.setattr(type(tree.store), "look", counted)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        asked = NeedsUser()
+        for later, times in ((0, 1), (60, 2), (3600, 3), (3660, 3)):
+            clock = partial(float, now + later)
+            assert asked.find(Context(ledger, Config(), tmp_path, clock=clock), [tree.store]) == []
+            assert len(looked) == times
 
 
 def test_a_thousand_sessions_more_are_not_read_again(
