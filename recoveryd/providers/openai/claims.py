@@ -184,6 +184,8 @@ def _images(
         return  # by how many is not told: none of them is at fault
     if refused.position is not None:
         meant = list(_at_place(named, refused.position[1])) if named is not None else []
+        if any(media.is_misnamed(part) for _, part in meant):
+            meant = [one for one in held if one in meant or media.is_misnamed(one[1])]
         if meant or len(held) > 1:
             yield from meant
             return
@@ -191,7 +193,7 @@ def _images(
         yield from too_large(refused, held, media.part_bytes)
         return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
-        yield from [one for one in held if media.may_be_large(one[1])] or held
+        yield from [one for one in held if media.is_doubtful(one[1])] or held
 
 
 def _at_place(item: Block, place: int | None) -> Iterator[tuple[Block, Json]]:

@@ -16,6 +16,7 @@ _LARGE = 20_971_520  # characters of an address: what Azure takes, and OpenAI to
 _HEAD = 4096  # of base64, a multiple of four
 _DATA = re.compile(r"data:([a-z0-9.+/-]*);base64,", re.IGNORECASE)
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_MISNAMED = "image/jpg"  # as many MCP servers call a JPEG
 UNSEEN = 64 * 1024  # bytes of a request beside its items: instructions and tools
 
 
@@ -30,14 +31,20 @@ def media_fault(source: Json) -> str | None:
     if head is None:
         return "it is no address of an image"
     data = from_base64(url[head.end() : head.end() + _HEAD])
-    if not data or media_type(data) not in _IMAGES or head[1].lower() not in _IMAGES:
+    if not data or media_type(data) not in _IMAGES or head[1].lower() not in (*_IMAGES, _MISNAMED):
         return "it is no image that the provider can read"
     return None
 
 
-def may_be_large(source: Json) -> bool:
-    """Whether an image is larger than some servers of the Responses API take."""
-    return len(str(source.get("image_url", ""))) > _LARGE
+def is_misnamed(source: Json) -> bool:
+    """Whether an image has a type that is none, and that not each server of the Responses API may take."""
+    head = _DATA.match(str(source.get("image_url", "")))
+    return head is not None and head[1].lower() == _MISNAMED
+
+
+def is_doubtful(source: Json) -> bool:
+    """Whether some servers of the Responses API refuse an image that others take: for its size, or its type."""
+    return len(str(source.get("image_url", ""))) > _LARGE or is_misnamed(source)
 
 
 def part_bytes(value: object) -> int:

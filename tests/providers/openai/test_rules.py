@@ -159,6 +159,19 @@ def test_an_image_of_over_20_mb_is_none_that_each_server_refuses() -> None:
     assert blamed(sent, "No tool output found for function call call_9.") == []
 
 
+def test_whether_an_image_may_be_called_a_jpg_its_error_tells() -> None:
+    """As MCP servers call a JPEG; where one is refused, all are."""
+    odd = image(PNG + b"1", "image/jpg"), image(PNG + b"2", "image/JPG")
+    sent = request(user(odd[0], image(PNG)), answer(), call(), output(value=[odd[1]]))
+    assert found(sent) == []
+    assert blamed(sent, "No tool output found for function call call_9.") == []
+    both, words = [("media_rejected", "0", "1"), ("media_rejected", "3", "0")], "Expected a base64-encoded data URL"
+    assert blamed(sent, f"Invalid 'input[3].output[0].image_url'. {words}, but got 'image/jpg'.") == both
+    assert blamed(sent, "You uploaded an unsupported image.") == both
+    other = f"Invalid 'input[0].content[2].image_url'. {words}."
+    assert blamed(sent, other) == [("media_rejected", "0", "2")]
+
+
 def test_a_call_without_output_and_an_output_without_call() -> None:
     sent = request(user(), call("call_1"), output("call_2"))
     assert found(sent) == [("tool_result_missing", "1", ""), ("tool_result_orphan", "2", "")]
