@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from recoveryd.core import Block, Json, Limit, Refused
@@ -28,9 +27,5 @@ def too_large(refused: Refused, held: Sequence[Media], weigh: Callable[[Json], i
 
 
 def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
-    """Choose the oldest of `held`, so many as are too many; none where that is not told, or where it may be said of one
-    message.
-    """
-    by_message = Counter(block.message_id for block, _ in held)
-    most = refused.most_images
-    return held[: len(held) - most] if 0 < most < len(held) and max(by_message.values()) <= most else ()
+    """Choose the oldest of `held`, so many as are too many in a request; none where that is not told."""
+    return held[: len(held) - refused.most_images] if 0 < refused.most_images < len(held) else ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Limit, Refused, Request, Violation, media_of
@@ -12,7 +13,7 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.media_limits import too_large, too_many
+from recoveryd.providers.media_limits import Media, too_large, too_many
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
@@ -88,8 +89,10 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
+        if refused.over is Limit.REQUEST:
+            return Claims()  # how much less of it to send is a question of its length
         if refused.over is Limit.NUMBER:
-            return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)))
+            return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)))
         if refused.over is not None:
             meant = too_large(refused, held, lambda source: len(str(source.get("data", ""))))
             return Claims(media=frozenset(media_of(*one) for one in meant))
@@ -101,6 +104,12 @@ class Chat(BindsNothing):
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         return media.sources(body)
+
+
+def _too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
+    """As `too_many`; none where one message has more than the number, which may be said of that message."""
+    of_one = max(Counter(block.message_id for block, _ in held).values(), default=0)
+    return too_many(refused, held) if of_one <= refused.most_images else ()
 
 
 def _of_form(refused: Refused, dialect: Dialect) -> Claims:

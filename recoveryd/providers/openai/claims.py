@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
-from recoveryd.providers.media_limits import too_large
+from recoveryd.providers.media_limits import too_large, too_many
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -177,11 +177,10 @@ def _images(
                 yield block, part
                 over -= media.part_bytes(part)
         return
-    if 0 < refused.most_images < len(held):
-        yield from held[: len(held) - refused.most_images]
+    many = too_many(refused, held)
+    if many or refused.over is Limit.NUMBER:  # where it is not told by how many, none of them is at fault
+        yield from many
         return
-    if refused.over is Limit.NUMBER:
-        return  # by how many is not told: none of them is at fault
     if refused.position is not None:
         meant = list(_at_place(named, refused.position[1])) if named is not None else []
         if any(media.is_misnamed(part) for _, part in meant):

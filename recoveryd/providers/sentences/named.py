@@ -52,6 +52,11 @@ _MOST = re.compile(
     rf" \(?(\d{{1,5}}){_NO_COUNT}|image[^.]{{0,40}}> (\d{{1,5}}){_NO_COUNT}",
     re.IGNORECASE,
 )
+# Of images and documents together: "images and documents: 104 + 1 > 100", "1 document pages + 107 images > 100".
+_TOGETHER = re.compile(
+    r"images and documents: \d{1,5} \+ (\d{1,5}) > (\d{1,5})|(\d{1,5}) document pages? \+ \d{1,5} images? > (\d{1,5})",
+    re.IGNORECASE,
+)
 _SORTS = {  # what an error may speak of; a file may be any
     "image": re.compile(r"image|picture|photo|图片", re.IGNORECASE),
     "document": re.compile(r"pdf|document(?!ation)", re.IGNORECASE),
@@ -126,7 +131,13 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def most_images(texts: Iterable[str]) -> int:
-    """Tell how many images a request may have, where an error that speaks of images names that; 0 where it does not."""
+    """Tell how many images a request may have, where an error that speaks of images names that; 0 where it does not,
+    and where what it counts beside them is too much alone.
+    """
+    together = next(filter(None, map(_TOGETHER.search, texts)), None)
+    if together is not None:
+        beside, most = (int(number) for number in together.groups() if number)
+        return max(0, most - beside)
     found = next(filter(None, (_MOST.search(text) for text in texts if "image" in text.lower())), None)
     return int(found[1] or found[2]) if found else 0
 

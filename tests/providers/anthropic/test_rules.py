@@ -310,6 +310,8 @@ def test_how_many_bytes_an_image_may_have_is_told_by_words_about_bytes(words: st
         "messages.9.content.4: too many images and documents: 5 + 0 > 3",
         "Too much media: 0 document pages + 5 images > 3",
         "too many images: at most 3 images are allowed",
+        "too many images and documents: 5 + 2 > 5",
+        "Too much media: 4 document pages + 5 images > 7",
     ],
 )
 def test_of_too_many_images_the_oldest_go(words: str) -> None:
@@ -320,6 +322,22 @@ def test_of_too_many_images_the_oldest_go(words: str) -> None:
     claimed = claims(refused, sent, None)
     assert len(claimed.media) == 2
     assert [v.turn for v in check(sent, claimed) if v.kind is Kind.MEDIA_REJECTED] == [0, 2]
+
+
+def test_too_many_images_of_one_prompt_are_too_many_of_the_request() -> None:
+    words = "too many images and documents: 5 + 1 > 3"
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+    sent = wire([media("image", png(4, 4 + n), "image/png") for n in range(5)], GO, NEXT)
+    assert len(claims(refused, sent, None).media) == 3
+
+
+def test_no_image_goes_where_the_documents_are_too_many_alone() -> None:
+    for words in ("too many images and documents: 3 + 6 > 5", "Too much media: 101 document pages + 3 images > 100"):
+        refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+        assert refused is not None
+        sent = wire(*([media("image", png(4, 4 + n), "image/png")] for n in range(3)), GO, NEXT)
+        assert not claims(refused, sent, None).media, words
 
 
 def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recoveryd.core import Block, Claims, Failure, RecordedError, Request, Turn, texts_of
-from recoveryd.providers import classify, provider_of
+from recoveryd.providers import classify, provider_of, size_of
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.provider import (
     ALTERNATING,
@@ -226,6 +226,16 @@ def test_of_too_many_images_the_oldest_go_where_the_number_is_one_of_the_request
 def test_the_only_image_is_the_one_that_is_too_large(words: str) -> None:
     assert meant(words, pictured(1)) == {"0.0"}
     assert meant(words, pictured(1, 1)) == set(), "which one nothing tells, and none is heavy"
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_no_image_is_at_fault_where_the_whole_request_has_too_many_bytes(images: int) -> None:
+    """Which of them goes is a question of how long the request is (`size_of`)."""
+    words = "Request body size exceeds maximum allowed size: 1048576 bytes"
+    assert meant(words, pictured(images)) == set()
+    size = size_of(RecordedError(texts_of({"message": words})))
+    assert size.by_bytes
+    assert size.most_bytes == 1048576
 
 
 def test_long_names_of_tools_are_cut_for_whom_they_are_too_long() -> None:
