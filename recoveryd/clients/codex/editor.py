@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import CONFIGURATION, is_read
+from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, is_read
 from recoveryd.clients.codex.thread import in_history, place
+from recoveryd.clients.codex.wire import takes_tools_as_item
 from recoveryd.clients.line_editor import LineEditor
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, repeated
 
@@ -58,8 +59,9 @@ class CodexEditor(LineEditor):
         return (repeated(edit, len(wanted)),) if edit is not None else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
-        """Take items out; not one that the client would write anew, and send, with the next prompt."""
-        stored = [block for block in blocks if block.part_id and block.type != CONFIGURATION]
+        """Take items out; not one that the client makes anew with the next prompt."""
+        anew = {CONFIGURATION, TOOLS} if takes_tools_as_item(self.session) else {CONFIGURATION}
+        stored = [block for block in blocks if block.part_id and block.type not in anew]
         return tuple(Edit(block.message_id, block.part_id, None, action) for block in stored)
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:

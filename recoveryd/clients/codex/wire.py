@@ -54,13 +54,18 @@ def _instructions(session: Session) -> Iterable[Block]:
     if _told_by_items(session):
         return
     about = about_thread(session)
-    if about.get("comp_hash") == _TAKES_TOOLS_AS_ITEM:
+    if takes_tools_as_item(session):
         yield Block({"type": TOOLS, "role": "developer", "tools": []}, "", "")
     told = about.get("base_instructions")
     text = told.get("text") if isinstance(told, Mapping) else None
     if isinstance(text, str):
         content = [{"type": "input_text", "text": text}]
         yield Block({"type": "message", "role": "developer", "content": content}, "", "")
+
+
+def takes_tools_as_item(session: Session) -> bool:
+    """Whether the model that is asked is given its tools by an item at the begin of each request."""
+    return about_thread(session).get("comp_hash") == _TAKES_TOOLS_AS_ITEM
 
 
 def _told_by_items(session: Session) -> bool:

@@ -241,3 +241,13 @@ def test_what_the_client_writes_anew_with_each_load_is_not_taken_out(rollout: Ro
     rollout.item(told)
     rollout.thinks()
     assert written(rollout, lambda editor, blocks: editor.set_aside(blocks, "x")) == [told]
+
+
+@pytest.mark.parametrize("model", [{"model": "gpt-6.1-sol", "comp_hash": "3000"}, {"model": "gpt-5.2"}])
+def test_tools_as_an_item_stay_for_a_model_that_is_given_them_anew(rollout: Rollout, model: dict[str, str]) -> None:
+    tools = {"type": "additional_tools", "role": "developer", "tools": []}
+    rollout.item(tools)
+    rollout.thinks()
+    rollout.line("turn_context", model)
+    left = written(rollout, lambda editor, blocks: editor.set_aside(blocks, "x"))
+    assert left == ([tools] if "comp_hash" in model else [])
