@@ -8,6 +8,8 @@ from contextlib import suppress
 
 from recoveryd.core import Json
 
+_BLANK = "".join(map(chr, range(0x21)))  # at either end of an address
+
 
 class CannotSend(Exception):
     """Raised for a file, or another part, on which OpenCode fails before it sends anything; the text says why, as a
@@ -37,7 +39,7 @@ def file(data: Json, reads: frozenset[str]) -> Json:
     words = f"ERROR: Cannot read {named} (this model does not support {kind} input). Inform the user."
     if kind is not None and kind not in reads:
         return {"type": "text", "text": words}
-    media, source = _source(url, mime)
+    media, source = _source(_as_address(url), mime)
     unread = words if kind is not None else None
     return {"type": "file", "mime": media, "source": source, "filename": name, "unread": unread}
 
@@ -46,6 +48,13 @@ def _kind(mime: str) -> str | None:
     """Return what a model must be able to read for a file of this type; None where the client asks for nothing."""
     first = mime.split("/")[0]
     return "pdf" if mime == "application/pdf" else first if first in ("image", "audio", "video") else None
+
+
+def _as_address(url: str) -> str:
+    """Read an address as the client's `new URL` does, which every version does of a prompt's file and of one beside a
+    result: without tabs and the ends of lines, so base64 in lines is sent in one.
+    """
+    return url.strip(_BLANK).replace("\n", "").replace("\r", "").replace("\t", "")
 
 
 def _source(url: str, mime: str) -> tuple[str, Json]:

@@ -258,6 +258,22 @@ def test_files_of_the_user_are_images_and_documents(form: Form) -> None:
     assert (document["type"], document["title"]) == ("document", "a.pdf")
 
 
+@pytest.mark.parametrize("form", [OLD, PAGED, NEW], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    "url",
+    [PICTURE.replace("AAA", "AA\nA"), f"{PICTURE}\r\n", f" {PICTURE} ", PICTURE.replace(";base64,", ";\nbase64,\t")],
+    ids=["lines", "end", "blanks", "head"],
+)
+def test_an_image_in_lines_is_sent_in_one_by_a_prompt_and_as_it_is_in_a_result(form: Form, url: str) -> None:
+    """Measured on 1.1.53, 1.2.1 and 1.18.34: the address of a prompt's file is read by `new URL`."""
+    assert url != PICTURE
+    [(_, [image])] = of_question(file(url), form=form)
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": PICTURE.split(",")[1]}
+    [_, (_, [result])] = of_answer(tool(call_id="c1", output="seen", attachments=[file(url)]), form=form)
+    within = [item["source"]["data"] for item in result["is"] if item["type"] == "image"]
+    assert within == ([url.partition(",")[2]] if url.startswith("data:") else [])
+
+
 @BOTH
 def test_a_text_file_and_a_folder_are_not_sent_as_such(form: Form) -> None:
     folder = file("file:///b", "application/x-directory", "b")
