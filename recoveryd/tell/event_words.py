@@ -25,10 +25,10 @@ def headline(event: Event) -> str:
     return f"{log_prefix(event)}: {cause(event.kind)} ({event.detail}){since}"
 
 
-def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str) -> Toast:
+def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str, *, of_subagent: bool = False) -> Toast:
     """Make the desktop notice of an event: whose session, what was done and where, how to go on (`Client.go_on`).
 
-    `who`: what people call its client.
+    `who`: what people call its client. A subagent's is told as such: title and way on are those of who asked it.
     """
     healed = event.outcome is Outcome.HEALED
     stays = "unanswered" if kind_info(event.kind).cleared_by_prompt else "stuck"
@@ -36,7 +36,7 @@ def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str) -> T
     news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
-    says, body = f"{who} session {news}", body.strip()
+    says, body = f"{who} {'subagent' if of_subagent else 'session'} {news}", body.strip()
     return Toast(f"{says}: {name}", body, buttons, news, event.session, name, who, f"{says}: {event.session}: {body}")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Store
+from recoveryd.clients import About, Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
 from recoveryd.ledger import Ledger, peek
@@ -52,12 +52,14 @@ class Teller:
         case = case.updated(changes=())  # buttons wait for minutes, and read them in the ledger
         if self._told_before(event):
             return
-        directory, failure = _folder(case.store, case.session), case.failure
+        about, failure = _about(case.store, case.session), case.failure
+        directory = about.directory
         client = self._clients.of(case.store)
         server = client.server
         goes_on = None if event.resumed or event.ahead else partial(server.has, failure, directory)
         pressed = notice_buttons(case.event, partial(self._pressed, case), can_continue=goes_on)
-        toast = notice(case.event, pressed, client.go_on(case.store, event.session), client.title)
+        go_on, of_subagent = client.go_on(case.store, event.session), about.parent is not None
+        toast = notice(case.event, pressed, go_on, client.title, of_subagent=of_subagent)
         self._notifier.send(toast)
         title, text = clean(toast.title, TITLE_LENGTH), clean(toast.body, BODY_LENGTH, keep="\n")
         variant = "success" if well else "warning"
@@ -118,8 +120,8 @@ def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Calla
         send(clients.of(store).server, failure, session.directory, title, says, "info")
 
 
-def _folder(store: Store, session: str) -> str:
+def _about(store: Store, session: str) -> About:
     try:
-        return store.about(session).directory
+        return store.about(session)
     except RecoverydError:  # the session is gone, or its store
-        return ""
+        return About()

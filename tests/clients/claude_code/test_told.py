@@ -290,6 +290,31 @@ def test_the_notice_of_a_heal_says_how_to_go_on(tmp_path: Path, monkeypatch: pyt
     assert f"claude --resume {made.session}" in sent[0].body
 
 
+@pytest.mark.live
+def test_the_notice_of_a_subagent_says_that_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its title is that of the session which a person began, and which was not refused."""
+    sent: list[Toast] = []
+
+    def send(_: Notifier, toast: Toast) -> Delivery:
+        sent.append(toast)
+        return Delivery(Fate.SHOWN)
+
+    monkeypatch.setattr(Notifier, "send", send)
+    projects = tmp_path / ".claude" / "projects"
+    side = planted(projects, "call-id", ILLEGAL)
+    [path] = projects.rglob("*.jsonl")
+    parent = Transcript(start=side.ms - 90_000)
+    parent.user("What the user began")
+    parent.assistant(text("ok"))
+    own = parent.write(projects).with_suffix("") / "subagents" / "agent-a1.jsonl"
+    own.parent.mkdir(parents=True)
+    path.rename(own)
+    with running(tmp_path, ClaudeCodeTranscripts(projects), notify=Notify(tui=False)):
+        until(lambda: sent)
+    assert sent[0].title == "Claude Code subagent healed: What the user began"
+    assert f"To go on: claude --resume {parent.session}" in sent[0].body
+
+
 def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run) -> None:
     projects = Path(os.environ["HOME"]) / ".claude" / "projects"
     made = planted(projects, "call-id", ILLEGAL)
