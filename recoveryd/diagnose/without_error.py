@@ -143,7 +143,11 @@ def _left_either_way(client: Client, rules: Provider, request: Request) -> Itera
 
 
 def _answered(client: Client, session: Session) -> str:
-    """Return the id of the newest answer of a model: whatever was sent before it was taken. "" where there is none."""
+    """Return the id of the newest answer of a model: whatever was sent before it was taken. "" where there is none.
+
+    Of any model: a note that is put there (`noReply`) may name one that its user does not ask, as its agent's settings
+    have it, and by the rules of that one a sound session would be edited.
+    """
     answers = (m for m in session.messages if m.role == "assistant" and m.completed and m.parts and m.error is None)
     newest = max((m for m in answers if not client.by_shell(m)), key=lambda message: message.by_time, default=None)
     return newest.id if newest is not None else ""

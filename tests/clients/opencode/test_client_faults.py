@@ -301,14 +301,17 @@ def test_a_prompt_without_an_answer_is_explained_by_the_rule_and_the_part(tree: 
     assert scan()[1]["healed"][0]["healed"]
 
 
-def test_a_prompt_without_an_answer_behind_what_was_answered_since_is_no_stuck_session(tree: Tree, scan: Run) -> None:
-    """The rules may be stricter than who answered it: only a refusal tells."""
+@pytest.mark.parametrize("by", [{}, {"providerID": "openai", "modelID": "gpt-5"}], ids=["same", "other"])
+def test_a_prompt_without_an_answer_behind_what_was_answered_since_is_no_stuck_session(
+    tree: Tree, scan: Run, by: dict[str, Any]
+) -> None:
+    """The rules may be stricter than who answered it: only a refusal tells. A note may name another model."""
 
     def taken(session: SessionBuilder) -> None:
         session.user("go")
-        session.assistant(text(" \n"))
+        session.assistant(text(" \n"), **by)
         session.user("and then?")
-        session.assistant(text("so"))
+        session.assistant(text("so"), **by)
         session.user("a note")
 
     recent(tree, taken)
