@@ -31,7 +31,7 @@ class SessionStatus:
     endless: Diagnosis | None = None  # the client does the same again and again, and is to be stopped
     kept: SessionStatus | None = None  # its state without the failure, where that tells of what is not there any more
     copied: bool = False  # so since it is a copy, and failed in the session before; else its user took the turn back
-    directory: str = ""  # in which it went on last; "": that is not told, or in `About`
+    directories: tuple[str, ...] = ()  # in which it went on last, and to which it was moved; none: not told
     copied_at: int = 0  # when, of a session of the same store; 0: it may come from elsewhere
     of_parent: bool = False  # a subagent that is sent its parent's conversation before its own: the fault may be there
 

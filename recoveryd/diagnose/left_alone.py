@@ -13,7 +13,7 @@ from recoveryd.settings import ignored
 
 def left_alone(context: Context, store: Store, session: str) -> bool:
     """Whether the user wants a session left alone: it, one that it is a subagent of, or the folder of either: that in
-    which it was begun, or that in which it went on last.
+    which it was begun, to which its user moved it, or in which it went on last.
 
     A folder stands for all in it, by whatever path it is reached. A session whose own record is gone may be in any
     folder, and the subagent of any session. Errors of the store pass.
@@ -25,7 +25,7 @@ def ignored_by(names: Sequence[str], store: Store, session: str) -> str | None:
     """Return which of `names` (sessions and folders) has a session left alone; None where none does."""
     folders = [name for name in names if name.startswith("/")]
     for of, about in lineage(store, session) if names else ():
-        own = {about.directory, store.look(of).directory if folders else ""}  # a client may move it, or resume it there
+        own = {about.directory, *(store.look(of).directories if folders else ())}
         named = next((name for name in names if name == of or any(is_in(folder, name) for folder in own)), None)
         if named is not None or _in_doubt(about, folders):
             return named or names[0]

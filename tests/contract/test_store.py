@@ -462,7 +462,7 @@ def test_a_refused_turn_is_the_failure_and_a_later_answer_clears_it(kept: Kept) 
     assert (found.running, found.newest_user, found.last_answer) == (0, None, NOW - 395)
     assert (found.newer, found.waits) == (False, True)
     kept.answers(NOW - 100)
-    found = replace(kept.store.look(kept.id(SES)), asked=("", ""), directory="")
+    found = replace(kept.store.look(kept.id(SES)), asked=("", ""), directories=())
     assert found == SessionStatus(None, 0, None, NOW - 95)
 
 

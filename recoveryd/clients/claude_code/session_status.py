@@ -55,7 +55,8 @@ class TranscriptStatus:
     answered: int = 0
     working: int = 0  # when the prompt or the step came that its turn has not ended with; 0: none
     model: str = ""  # that answered last; that was asked since, unless the answer was renamed
-    directory: str = ""  # of the newest line that names one
+    directory: str = ""  # of the newest line that names one: where its shell stood
+    moved: str = ""  # to which its user moved it last: the client notes that again with each turn
     renamed: bool = False  # another name was asked for than the one it answered by, or that is not told
 
     def look(self, *, open_now: bool) -> SessionStatus:
@@ -70,7 +71,7 @@ class TranscriptStatus:
             silent=open_now and bool(self.prompt and self.working),
             earlier=self.failures[1:],
             asked=(PROVIDER, self.model),
-            directory=self.directory,
+            directories=tuple(filter(None, (self.directory, self.moved))),
         )
         if not (self.taken_back or self.copied):
             return found
@@ -151,7 +152,7 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
         leaf = status.newest if event.uuid == _NEWEST else event.uuid
         return replace(status, taken_back=bool(status.failures) and leaf not in status.since)
     if isinstance(event, _Moved):
-        return replace(status, directory=event.directory or status.directory)
+        return replace(status, moved=event.directory or status.moved)
     if isinstance(event, Line):
         if event.parent in status.since:
             status.since.add(event.uuid)  # shared with what was known before: a copy for each line would take long

@@ -56,7 +56,7 @@ class NewestTurns:
             silent=bool(running) and not self.spoke,
             earlier=self.failures[1:],
             asked=self.asked,
-            directory=self.directory,
+            directories=(self.directory,) if self.directory else (),
         )
 
     def of(self, provider: str) -> NewestTurns:

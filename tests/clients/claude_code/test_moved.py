@@ -109,14 +109,24 @@ def test_what_an_older_version_left_of_a_forced_undo_that_did_not_find_the_sessi
     assert run("undo", healed["id"])[0] == 0 and there.read_bytes().startswith(made.raw())
 
 
-@pytest.mark.parametrize("ignored", ["begun", "moved"])
+@pytest.mark.parametrize("ignored", ["begun", "moved", "shell"])
+@pytest.mark.parametrize("noted", ["before", "after", "both"])
 def test_a_session_that_was_moved_is_left_alone_where_either_folder_is_ignored(
-    run: Run, tmp_path: Path, ignored: str
+    run: Run, tmp_path: Path, ignored: str, noted: str
 ) -> None:
+    """Also while its shell stands in one that was added (`--add-dir`): `relocated` is noted again with each turn."""
     projects = tmp_path / ".claude" / "projects"
-    folders = {name: tmp_path / name for name in ("begun", "moved")}
+    folders = {name: tmp_path / name for name in ("begun", "moved", "shell")}
     made = stuck(projects, folders["begun"])
     path = moved(made, projects, folders["moved"])
+    note = path.read_bytes().removeprefix(made.raw())
+    made.cwd, lines = str(folders["shell"]), len(made.raw())
+    made.user("again")
+    made.refused(ILLEGAL)
+    since = made.raw()[lines:]
+    path.write_bytes(
+        made.raw()[:lines] + {"before": note + since, "after": since + note}.get(noted, note + since + note)
+    )
     os.utime(path, (time.time() - 60,) * 2)
     before = path.read_bytes()
     folders[ignored].mkdir()

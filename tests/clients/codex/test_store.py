@@ -222,7 +222,7 @@ def test_a_refused_turn_is_the_failure_and_an_answer_clears_it(rollout: Rollout,
     assert (look.failure.time, look.running, look.newest_user, look.newer) == (rollout.ms, 0, None, False)
     rollout.healthy()
     asked = ("openai", "gpt-5.2")
-    assert store.look(THREAD) == SessionStatus(last_answer=rollout.ms, asked=asked, directory="/p")
+    assert store.look(THREAD) == SessionStatus(last_answer=rollout.ms, asked=asked, directories=("/p",))
     assert threads(rollout.home).look(THREAD).failure is None, "read from the end"
 
 
@@ -230,9 +230,11 @@ def test_the_folder_of_the_newest_turn_is_told(rollout: Rollout, store: CodexThr
     """`codex resume` from another folder: it may be ignored."""
     rollout.stuck()
     rollout.line("turn_context", {"turn_id": "t", "cwd": "/other", "model": "gpt-5.2"})
-    assert (store.about(THREAD).directory, store.look(THREAD).directory) == ("/p", "/other")
+    assert (store.about(THREAD).directory, store.look(THREAD).directories) == ("/p", ("/other",))
     rollout.event("thread_settings_applied", thread_settings={"cwd": "/third"})
-    assert store.look(THREAD).directory == "/third", "a compaction that fails before its turn leaves no turn_context"
+    assert store.look(THREAD).directories == ("/third",), (
+        "a compaction that fails before its turn leaves no turn_context"
+    )
 
 
 @pytest.mark.parametrize("kind", ["configuration_update", "additional_tools"])
