@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from recoveryd.core import Block, Json, Limit, Refused
+from recoveryd.core import Block, Json, Limit, Refused, Request
 
 LEAST_BASE64 = 5 * 1024 * 1024  # characters of one, that each provider takes, as far as is known
 
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
+
+
+def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
+    """Choose of `held` those that no answer stands behind, as the model was sent the others before and went on; all,
+    where it was so sent every one: another model may have been asked.
+
+    What the model gave last, in one go, may hold one itself.
+    """
+    answers = [turn.role == "assistant" for turn in request.turns]
+    start = len(answers) - 1 - answers[::-1].index(True) if True in answers else 0
+    while start > 0 and answers[start - 1]:
+        start -= 1
+    behind = {id(block) for turn in request.turns[start:] for block in turn.blocks}
+    return [one for one in held if id(one[0]) in behind] or held
 
 
 def too_large(refused: Refused, held: Sequence[Media], weigh: Callable[[Json], int]) -> Sequence[Media]:

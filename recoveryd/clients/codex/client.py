@@ -25,6 +25,7 @@ from recoveryd.core import (
     RecoverydError,
     Session,
     Wire,
+    kind_info,
 )
 from recoveryd.disk import group_by_place
 
@@ -41,6 +42,10 @@ class Codex(WithoutServer):
 
     def __init__(self, settings: CodexSettings) -> None:
         self._settings = settings
+
+    def advice(self, failure: Failure, kind: Kind) -> str:
+        del failure
+        return "`/compact` it, and where that is refused, start a new session" if kind_info(kind).shortened else ""
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those of homes that are there: who has no Codex has nothing of it watched."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, sent_item
+from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, TOOLS, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, about_thread, in_history, is_prompt
 from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
@@ -155,6 +155,8 @@ def _rolled_back(blocks: list[Block], turns: object) -> list[Block]:
 def _role(body: Json) -> str:
     if body["type"] == "message":
         return str(body.get("role"))
+    if body["type"] in OF_THE_CLIENT:
+        return "developer"
     return "tool" if str(body["type"]).endswith("_output") else "assistant"
 
 

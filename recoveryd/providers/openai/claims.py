@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
-from recoveryd.providers.media_limits import too_large, too_many
+from recoveryd.providers.media_limits import not_answered, too_large, too_many
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -165,7 +165,8 @@ def _images(
     refused: Refused, request: Request, blocks: list[Block], named: Block | None
 ) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
-    or too many bytes; of one too large, as `too_large` says; or else all.
+    or too many bytes; of one too large, as `too_large` says; or else all. Of the last two those that no answer stands
+    behind.
 
     Where a place is named and none stands there, another is meant only if there is no third.
     """
@@ -188,11 +189,12 @@ def _images(
         if meant or len(held) > 1:
             yield from meant
             return
+    unanswered = not_answered(request, held)
     if refused.over is not None:
-        yield from too_large(refused, held, media.part_bytes)
+        yield from too_large(refused, unanswered, media.part_bytes)
         return
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
-        yield from [one for one in held if media.is_doubtful(one[1])] or held
+        yield from [one for one in unanswered if media.is_doubtful(one[1])] or unanswered
 
 
 def _at_place(item: Block, place: int | None) -> Iterator[tuple[Block, Json]]:

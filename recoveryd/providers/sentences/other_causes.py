@@ -31,7 +31,7 @@ _FAMILIES = (
     ),
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
-        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credentials?\b|request signature"
+        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         "the key or the rights of the account. Log in again, or ask for access.",

@@ -228,6 +228,14 @@ def test_the_only_image_is_the_one_that_is_too_large(words: str) -> None:
     assert meant(words, pictured(1, 1)) == set(), "which one nothing tells, and none is heavy"
 
 
+def test_an_image_that_an_answer_stands_behind_is_not_the_one_that_is_too_large() -> None:
+    first, second = pictured(1, 1).turns
+    sent = Request(
+        (first, Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),)), second)
+    )
+    assert meant("image is too large", sent) == {"1.0"}
+
+
 @pytest.mark.parametrize("images", [1, 3])
 def test_no_image_is_at_fault_where_the_whole_request_has_too_many_bytes(images: int) -> None:
     """Which of them goes is a question of how long the request is (`size_of`)."""

@@ -25,7 +25,9 @@ def request(*items: Item) -> Request:
     for number, item in enumerate(items):
         made = bool(item.get("own"))
         body = {key: value for key, value in item.items() if key != "own"}
-        turns.append(Turn("x", (Block(body, "m", "" if made else str(number), unfinished=made),), (("m", ""),)))
+        by_tool = body["type"].endswith("_output")
+        role = body.get("role") or ("tool" if by_tool else "assistant")
+        turns.append(Turn(role, (Block(body, "m", "" if made else str(number), unfinished=made),), (("m", ""),)))
     return Request(tuple(turns), flat=True)
 
 
@@ -167,7 +169,9 @@ def test_whether_an_image_may_be_called_a_jpg_its_error_tells() -> None:
     assert blamed(sent, "No tool output found for function call call_9.") == []
     both, words = [("media_rejected", "0", "1"), ("media_rejected", "3", "0")], "Expected a base64-encoded data URL"
     assert blamed(sent, f"Invalid 'input[3].output[0].image_url'. {words}, but got 'image/jpg'.") == both
-    assert blamed(sent, "You uploaded an unsupported image.") == both
+    assert blamed(sent, "You uploaded an unsupported image.") == both[1:], "the other was answered"
+    fresh = request(*(user(one) for one in (*odd, image(PNG))))
+    assert blamed(fresh, "You uploaded an unsupported image.") == [("media_rejected", part, "1") for part in "01"]
     other = f"Invalid 'input[0].content[2].image_url'. {words}."
     assert blamed(sent, other) == [("media_rejected", "0", "2")]
 
@@ -341,8 +345,8 @@ def test_an_image_that_is_not_named_is_the_one_that_the_rules_find_or_else_all()
     words = "Invalid image in your last message. Please remove it and try again."
     sent = request(user(image(), image(url="")), user(image()))
     assert blamed(sent, words) == [("media_rejected", "0", "2")]
-    sent = request(user(image(), image()), call(), output(value=[image()]))
-    assert blamed(sent, words) == [("media_rejected", "0", "1,2"), ("media_rejected", "2", "0")]
+    sent = request(call(), user(image(), image()), output(value=[image()]))
+    assert blamed(sent, words) == [("media_rejected", "1", "1,2"), ("media_rejected", "2", "0")]
 
 
 def test_the_oldest_images_go_until_the_request_is_small_enough() -> None:
@@ -412,6 +416,25 @@ def test_the_oldest_images_go_however_the_limit_is_said(words: str) -> None:
 @pytest.mark.parametrize("words", ["Too many images in request.", "The number of images exceeds 36 megapixels"])
 def test_no_image_goes_where_they_are_too_many_and_by_how_many_is_not_told(words: str) -> None:
     assert blamed(request(*(user(image()) for _ in range(5))), words) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid image in your last message.",
+        "image is too large",
+        "Image width and height must be larger than 10 pixels",
+    ],
+)
+def test_images_that_an_answer_stands_behind_were_not_refused(words: str) -> None:
+    """The model was sent them, and went on. Where that is so of all, another may have been asked."""
+    seen = [user(image()), answer()]
+    assert [part for _, part, _ in blamed(request(*seen, user(image()), user()), words)] == ["2"]
+    viewed = [user(image()), call(), {**output(), "output": [image()]}]
+    assert [part for _, part, _ in blamed(request(*viewed), words)] == ["2"]
+    assert [part for _, part, _ in blamed(request(*seen, user()), words)] == ["0"]
+    drawn = {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo="}
+    assert [part for _, part, _ in blamed(request(*seen, user(), reasoning(), drawn, answer(), user()), words)] == ["4"]
 
 
 def test_a_message_of_another_agent_that_cant_be_read_leaves_reasoning_alone() -> None:
