@@ -76,9 +76,11 @@ def diagnose_unanswered(client: Client, store: Store, session: Session) -> Diagn
         return Diagnosis(failure, None, evidence)  # it is not known what the provider takes
     answered, found = _answered(client, session), []
     for request in (wire.build(session) for wire in wires):
-        taken = _turn_of(request, answered)  # what was sent before, and answered, is at fault only if an error says so
-        ways = _left_either_way(client, provider, request)
-        found += [[one for one in way if one.turn < 0 or one.turn >= taken] for way in ways]
+        before = replace(request, turns=request.turns[: max(0, _turn_of(request, answered))], unsendable=())
+        ways = (_left_either_way(client, provider, one) for one in (request, before))
+        for way, then in zip(*ways, strict=True):
+            taken = {violation.kind for violation in then}  # they are at fault only if an error says so
+            found.append([violation for violation in way if violation.kind not in taken])
     if not all(found):
         return Diagnosis(failure, None, evidence)
     return Diagnosis(failure, Refused(found[0][0].kind), {**evidence, **_told(found[0][0])})
@@ -153,10 +155,14 @@ def _answered(client: Client, session: Session) -> str:
     return newest.id if newest is not None else ""
 
 
-def _turn_of(request: Request, message: str) -> int:
-    """Return the index of the first turn that holds something of a message; -1 where nothing of it is sent."""
-    turns = (index for index, turn in enumerate(request.turns) if message in (origin for origin, _ in turn.origins))
-    return next(turns, -1) if message else -1  # the next prompt has no id yet
+def _turn_of(request: Request, answer: str) -> int:
+    """Return the index of the turn before which all was sent when the model gave this answer; of one that came by
+    several requests, the newest of them. -1 where nothing of it is sent.
+    """
+    holding = [index for index, turn in enumerate(request.turns) if answer in (origin for origin, _ in turn.origins)]
+    said = [index for index in holding if request.turns[index].role == "assistant"] or holding
+    begins = (index for index in reversed(said) if index - 1 not in said)
+    return next(begins, -1) if answer else -1  # the next prompt has no id yet
 
 
 def still_refused(

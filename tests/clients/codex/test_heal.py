@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -502,6 +503,44 @@ def test_a_thread_whose_turn_runs_is_left_alone(place: Place) -> None:
         event = place.heal()
         assert event is None or event.outcome is Outcome.PENDING
     assert place.rollout.bytes() == before
+
+
+_ODD = "files.read"  # a name that OpenAI does not take, and others do
+
+
+def _step_of_the_newest_turn(rollout: Rollout) -> None:
+    rollout.asks("do it")
+    rollout.calls("call_9", name=_ODD)
+    rollout.answers()
+
+
+def _behind_what_was_answered(rollout: Rollout) -> None:
+    rollout.asks("do it")
+    rollout.calls("call_9", name=_ODD)
+    rollout.answers()
+    rollout.asks("and this")
+    rollout.calls("call_10", name=_ODD)
+    rollout._ended(last_agent_message=None)
+
+
+@pytest.mark.parametrize("answered", [_step_of_the_newest_turn, _behind_what_was_answered])
+def test_a_prompt_without_an_answer_behind_what_the_model_took_is_no_stuck_thread(
+    place: Place, answered: Callable[[Rollout], None]
+) -> None:
+    answered(place.rollout)
+    place.rollout.asks("fix it")  # its client was killed
+    found = place.diagnosis()
+    assert found is not None and (found.reason, found.stuck) == ("unanswered_prompt", False)
+
+
+def test_a_prompt_without_an_answer_behind_what_was_sent_to_nobody_is_stuck(place: Place) -> None:
+    place.rollout.asks("do it")
+    place.rollout.calls("call_9")
+    place.rollout.calls("call_10", name=_ODD)
+    place.rollout._ended(last_agent_message=None)
+    place.rollout.asks("fix it")
+    found = place.diagnosis()
+    assert found is not None and (found.reason, found.stuck) == ("tool_call_invalid", True)
 
 
 def test_a_healthy_thread_is_not_stuck(place: Place) -> None:

@@ -26,6 +26,7 @@ from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.heal.resume_policy import Leave, Situation, decide_resume
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
+from tests.e2e.media import data_url, png
 from tests.support.build import MODEL, Planted, SessionBuilder, compaction, file, raw, reasoning, text, tool
 from tests.support.cases import case
 from tests.support.database import NEW, OLD, Base
@@ -319,6 +320,23 @@ def test_a_prompt_without_an_answer_behind_what_was_answered_since_is_no_stuck_s
     unanswered(scan())
     scan("--repair")
     assert tree.files() == before
+
+
+def test_what_only_the_prompt_without_an_answer_makes_illegal_is_not_sound_for_having_been_sent(
+    tree: Tree, scan: Run
+) -> None:
+    """Of more than 20 images none may be wider than 2000 px."""
+
+    def wide(session: SessionBuilder) -> None:
+        for number in range(20):
+            session.user("look", file(data_url(png(3000 if number == 3 else 40 + number, 4, 10))))
+            session.assistant(text("fine"))
+        session.user("look", file(data_url(png(90, 4, 10))))
+
+    session = recent(tree, wide)
+    found = one(scan())
+    assert found["reason"] == "media_rejected"
+    assert found["evidence"]["part"] == found["parts"][0] == tree.part(session, "file", 3).stem
 
 
 @pytest.mark.parametrize(
