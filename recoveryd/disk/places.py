@@ -23,17 +23,18 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
 
 
-def is_full(folder: Path) -> bool:
+def is_full(folder: Path, *, by_write: bool = False) -> bool:
     """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it.
 
     Some tell no size. Root may use what is kept from others, but not all of it, and how much only a write tells: of a
-    file without a name, which is gone at once.
+    file without a name, which is gone at once. So is it with a quota: `by_write` asks for that, too.
     """
     try:
         disk = os.statvfs(folder)
-        if not disk.f_blocks or disk.f_bavail * disk.f_frsize >= _ROOM:
+        room = not disk.f_blocks or disk.f_bavail * disk.f_frsize >= _ROOM
+        if room and not by_write:
             return False
-        if os.geteuid() or disk.f_bfree * disk.f_frsize < _ROOM:
+        if not room and (os.geteuid() or disk.f_bfree * disk.f_frsize < _ROOM):
             return True
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             return file.write(bytes(_ROOM)) < _ROOM

@@ -35,7 +35,7 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: ("can't be written to", _PERMISSION),
     sqlite3.SQLITE_CANTOPEN: ("can't be opened", _PERMISSION),
     sqlite3.SQLITE_PERM: ("can't be opened", _PERMISSION),
-    sqlite3.SQLITE_FULL: ("can't be used: the disk is full", _SPACE),
+    sqlite3.SQLITE_FULL: ("can't be used: the disk is full, or your quota of it", _SPACE),
     sqlite3.SQLITE_IOERR: ("can't be used: the disk reports an error", "Check the disk before anything else."),
 }
 _LASTING = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -184,10 +184,10 @@ def in_words(path: Path, doing: str, user: str, max_row: int = tree.MAX_FILE) ->
 def error_code(error: BaseException | None, path: Path) -> int:
     """Tell SQLite's primary code of an error about a database; 0 where it has none.
 
-    Where there is no room for what SQLite maps beside it, it calls a full disk an error of the disk.
+    Where there is no room for what SQLite maps beside it, or in a quota, it calls that an error of the disk.
     """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return sqlite3.SQLITE_FULL if code == sqlite3.SQLITE_IOERR and is_full(path.parent) else code
+    return sqlite3.SQLITE_FULL if code == sqlite3.SQLITE_IOERR and is_full(path.parent, by_write=True) else code
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import Check, RecoverydError, command_line, fail, ok, warn
-from recoveryd.disk import REPLACED
+from recoveryd.disk import REPLACED, is_full
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
@@ -22,6 +22,7 @@ from recoveryd.tell import Desktop, Toast, can_show
 from recoveryd.watch import folders
 
 _MB = 1_000_000
+_ROOM = "Make room: nothing is repaired that can't be kept in the ledger first."
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
 _ASK_S = 2.0  # for a service manager
 _LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = false`, in the environment too."
@@ -79,11 +80,15 @@ def check_disk(patient: Patient) -> Iterator[Check]:
     free: dict[int, tuple[int, Path]] = {}
     for place in places:
         free.setdefault(place.stat().st_dev, (shutil.disk_usage(place).free, place))
+    kept = _existing(patient.state_dir)
+    if is_full(kept, by_write=True):
+        del free[kept.stat().st_dev]
+        yield fail("disk", f"Nothing can be written to {kept}: its disk is full, or your quota of it.", _ROOM)
     for left, place in free.values():
         says = f"{left / _MB:,.0f} MB are free on the disk of {place}."
         if left < _LITTLE:
             level = fail if left < _FEW else warn
-            yield level("disk", says, "Make room: nothing is repaired that can't be kept in the ledger first.")
+            yield level("disk", says, _ROOM)
         else:
             yield ok("disk", says)
 

@@ -159,8 +159,9 @@ def why_unwritable(ledger: Path) -> str:
 
 
 def _why_no_room(state_dir: Path) -> str:
-    """Tell, in a sentence, that the disk of the state folder is full; "" where it is not, or nobody knows."""
-    return f"The disk of {state_dir} is full, so nothing is repaired: make room." if is_full(state_dir) else ""
+    """Tell, in a sentence, that nothing can be kept in the state folder; "" where it can, or nobody knows."""
+    full = f"The disk of {state_dir}, or your quota of it, is full, so nothing is repaired: make room."
+    return full if is_full(state_dir, by_write=True) else ""
 
 
 def _unreadable(ledger: Path) -> str:

@@ -240,5 +240,5 @@ def _explained(path: Path, error: sqlite3.Error) -> RecoverydError:
             "Stop recoveryd and move the file (with its -wal and -shm) to a safe place: it holds the originals of what "
             "was repaired, and `sqlite3 FILE .recover` may read them. A new ledger is made at the next start.",
         )
-    says = "its disk is full" if code == sqlite3.SQLITE_FULL else error
+    says = "its disk is full, or your quota of it" if code == sqlite3.SQLITE_FULL else error
     return LedgerError(f"The ledger {path} can't be used: {says}.", HINTS.get(code, ""))

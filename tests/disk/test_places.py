@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,18 @@ def test_what_is_free_for_root_alone_counts_if_it_can_be_written(
     with Path("/dev/full").open("wb", buffering=0) as full:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full)
         assert is_full(tmp_path) is True
+
+
+def test_a_quota_that_is_used_up_is_seen_by_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert is_full(tmp_path) is False, "the disk itself has room"
+    assert is_full(tmp_path, by_write=True) is True
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    assert error_code(error, tmp_path / "ledger.db") == sqlite3.SQLITE_FULL
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -183,6 +184,14 @@ class TestHost:
     def test_a_full_disk(self, state: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
         monkeypatch.setattr("shutil.disk_usage", lambda _: type("D", (), {"free": free}))
         assert one("disk", patient(state)).level == level
+
+    def test_a_quota_that_is_used_up(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(**_: object) -> None:
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+        found = one("disk", patient(state))
+        assert found.level == "fail" and "your quota" in found.says and "Make room" in found.next
 
     def test_a_clock_that_is_behind(self, tmp_path: Path, state: Path) -> None:
         tree = Tree(tmp_path)

@@ -28,6 +28,7 @@ _OUTPUTS = ("_output",)
 # What a user message begins with that nobody typed.
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill", "<user_shell_")
 _INSTEAD = "start a new session"
+_REVIEWER = "guardian_review"  # of a thread whose model judges what another one's asks leave for (0.169.0)
 MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
@@ -235,14 +236,15 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
 
 
 def _parent(meta: Json) -> str | None:
-    """Return the thread whose agent this one is; None where a person began it."""
+    """Return the thread whose agent this one is, or who reviews its approvals; None where a person began it."""
     parent = _text(meta, "parent_thread_id")
-    return parent if meta.get("thread_source") == "subagent" and is_thread(parent) else None
+    return parent if meta.get("thread_source") in ("subagent", _REVIEWER) and is_thread(parent) else None
 
 
 def opens(meta: Json) -> bool:
     """Whether Codex opens a thread by its own id: one that a person began, or an agent of its first kind (0.169.0)."""
-    return _parent(meta) is None or meta.get("multi_agent_version") != "v2"
+    agent = _parent(meta) is not None
+    return not agent or (meta.get("multi_agent_version") != "v2" and meta.get("thread_source") != _REVIEWER)
 
 
 def about_thread(session: Session) -> Json:

@@ -6,11 +6,11 @@ it, or half of it, is refused like all of it. What the rules find in one item th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
-from recoveryd.providers.media_limits import not_answered, too_large, too_many
+from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -172,11 +172,7 @@ def _images(
     """
     held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
     if refused.over is Limit.REQUEST:
-        over = _excess(refused, request)
-        for block, part in held:
-            if over > 0:
-                yield block, part
-                over -= media.part_bytes(part)
+        yield from _heavy(_excess(refused, request), held)
         return
     many = too_many(refused, held)
     if many or refused.over is Limit.NUMBER:  # where it is not told by how many, none of them is at fault
@@ -209,12 +205,23 @@ def _pictures(body: Json) -> Iterator[tuple[int, Json]]:
     yield from images(body)
 
 
-def _excess(refused: Refused, request: Request) -> int:
-    """Return the bytes that have to go; more than there are where the error does not tell the size."""
-    size = media.request_size(request)
-    if not refused.limit:
-        return size
-    return (refused.sent or size) - refused.limit + _ROOM
+def _excess(refused: Refused, request: Request) -> int | None:
+    """Return the bytes that have to go; None where the error does not tell the size."""
+    return (refused.sent or media.request_size(request)) - refused.limit if refused.limit else None
+
+
+def _heavy(over: int | None, held: Sequence[Media]) -> Sequence[Media]:
+    """Choose the oldest of `held` that have so many bytes together, and some room for what comes; all, where it is not
+    told how many; none, where all of them have fewer.
+    """
+    if over is None:
+        return held
+    gone, chosen = 0, []
+    for block, part in held:
+        if gone < over + _ROOM:
+            chosen.append((block, part))
+            gone += media.part_bytes(part)
+    return chosen if gone >= over else ()
 
 
 def _repeated(blocks: list[Block]) -> list[Block]:

@@ -177,20 +177,32 @@ def test_a_healed_thread_that_its_client_wrote_anew_is_not_stuck_and_nothing_is_
 ROOT = "01a201b9-0000-7263-872f-20dfb3075cd3"
 
 
-def agent(folder: Path, version: str = "v2") -> Place:
+def agent(folder: Path, version: str = "v2", source: str = "subagent") -> Place:
     """A thread that another one's model began, as 0.169.0 writes it; its parent may be an agent, too."""
     place = Place(folder)
-    of = {"session_id": ROOT, "parent_thread_id": ROOT, "thread_source": "subagent"}
+    of = {"session_id": ROOT, "parent_thread_id": ROOT, "thread_source": source}
     of["multi_agent_version"] = version
     place.rollout = Rollout(folder / ".codex", ms=int(time.time() * 1000) - 60_000, meta=of)
     Rollout(folder / ".codex", ROOT).healthy()
     return place
 
 
-@pytest.mark.parametrize(("version", "by", "other"), [("v2", ROOT, THREAD), ("v1", THREAD, ROOT)])
-def test_an_agent_goes_on_by_the_thread_that_is_opened(tmp_path: Path, version: str, by: str, other: str) -> None:
-    """Of the id of an agent of multi_agent_v2 0.169.0 says that it can't be resumed; those of before go on by it."""
-    place = agent(tmp_path, version)
+@pytest.mark.parametrize(
+    ("version", "source", "by", "other"),
+    [
+        ("v2", "subagent", ROOT, THREAD),
+        ("v1", "subagent", THREAD, ROOT),
+        ("disabled", "guardian_review", ROOT, THREAD),
+    ],
+)
+def test_an_agent_goes_on_by_the_thread_that_is_opened(
+    tmp_path: Path, version: str, source: str, by: str, other: str
+) -> None:
+    """Of the id of an agent of multi_agent_v2 0.169.0 says that it can't be resumed; those of before go on by it.
+
+    A reviewer of approvals opens by its own, but then nobody asks for leave: its user goes on in the other thread.
+    """
+    place = agent(tmp_path, version, source)
     place.rollout.stuck()
     client = place.clients.of(place.store)
     assert client.go_on(place.store, THREAD) == f"To go on: codex resume {by}"

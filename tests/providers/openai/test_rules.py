@@ -437,6 +437,15 @@ def test_images_that_an_answer_stands_behind_were_not_refused(words: str) -> Non
     assert [part for _, part, _ in blamed(request(*seen, user(), reasoning(), drawn, answer(), user()), words)] == ["4"]
 
 
+def test_no_image_goes_where_all_of_them_are_fewer_bytes_than_are_too_many() -> None:
+    """The words alone are too long: without its images it would be refused alike."""
+    words = "unexpected status 413 Payload Too Large: request body size exceeds maximum allowed size: 1048576 bytes"
+    small = [user(image()) for _ in range(3)]
+    assert blamed(request(*small, user(text="x" * 1_100_000)), words) == []
+    large = user(image(PNG + bytes(900_000)))
+    assert [part for _, part, _ in blamed(request(large, *small, user(text="x" * 300_000)), words)] == ["0"]
+
+
 def test_a_message_of_another_agent_that_cant_be_read_leaves_reasoning_alone() -> None:
     content = [{"type": "encrypted_content", "encrypted_content": "gAAAAagents=="}]
     sent = request(user(), {"type": "agent_message", "author": "a", "content": content}, reasoning(), answer())
