@@ -38,7 +38,7 @@ from recoveryd.core import (
     uncapital,
 )
 from recoveryd.diagnose import Assessment, Case, assess, left_alone, undone_repair
-from recoveryd.heal import Recovery, ahead, find_store
+from recoveryd.heal import Recovery, ahead, find_store, not_understood
 from recoveryd.ledger import Ledger
 from recoveryd.tell import cause, evidence_line, still_to_tell
 
@@ -60,11 +60,7 @@ _REASONS = {
         "ended with a prompt that has no answer, or was to have none",
     ),
     UNREADABLE: _Reason("a session that can't be looked into"),
-    REFUSED: _Reason(
-        "refused for a reason that recoveryd does not know",
-        "not understood: prompt it again. If it is refused each time, {way_back}, and please send what `{report}` "
-        "makes",
-    ),
+    REFUSED: _Reason("refused for a reason that recoveryd does not know", "not understood{then}"),
     ELSEWHERE: _Reason(
         "an error that is not about the history",
         "nothing is to be repaired. {about}",
@@ -289,9 +285,9 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
     found = replace(found, undone=undone_repair(store, ledger, failure))
     if refused is None:
         about = str(found.evidence.get("about", ""))
-        report = command_line("report", failure.session)
-        way_back = recovery.context.clients.of(store).way_back
-        says = _REASONS[found.diagnosis.reason].remedy.format(report=report, about=about, way_back=way_back)
+        reason = found.diagnosis.reason
+        then = not_understood(recovery.context, store, failure) if reason == REFUSED else ""
+        says = _REASONS[reason].remedy.format(about=about, then=then)
         return replace(found, action=says)
     found = replace(found, stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
 from recoveryd.core import (
+    REFUSED,
     Diagnosis,
     Entry,
     Failure,
@@ -32,7 +33,8 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     """
     if kind_info(found.kind).by_client:
         return None
-    shortened = kind_info(found.kind).shortened or (found.failure.of_summary and found.kind is not None)
+    of_summary = found.failure.of_summary and (found.kind is not None or found.code == REFUSED)
+    shortened = kind_info(found.kind).shortened or of_summary
     return stored_repair(store, ledger, found.failure, shortened=shortened)
 
 

@@ -9,6 +9,7 @@ from recoveryd.heal import ahead, by_hand
 from recoveryd.heal.by_hand import Answer
 from recoveryd.heal.lifecycle import Lifecycle, recover_one
 from recoveryd.heal.moved_stores import find_store, follow_moved
+from recoveryd.heal.propose import not_understood
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import finish_interrupted, take_back
@@ -23,6 +24,7 @@ __all__ = [
     "find_store",
     "finish_interrupted",
     "follow_moved",
+    "not_understood",
     "recover_one",
     "take_back",
 ]

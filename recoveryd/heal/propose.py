@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recoveryd.clients import Client
+from recoveryd.clients import Client, Store
 from recoveryd.core import (
     KINDS,
     ActiveError,
@@ -20,6 +20,7 @@ from recoveryd.core import (
     LeftAloneError,
     Marks,
     Refusal,
+    Refused,
     Session,
     Wire,
     command_line,
@@ -268,6 +269,33 @@ class Proposer:
             parts=_to_blame(session, cure.edits),
             also=cure.also,
         )
+
+
+def not_understood(context: Context, store: Store, failure: Failure) -> str:
+    """Tell, behind that nothing explains a failure: what failed, where that was no prompt, and what its user can do."""
+    client = context.clients.of(store)
+    failed, way = "", client.way_back
+    if failure.of_summary:
+        how = "was refused" if failure.error.answered else "failed"
+        failed = f"; what {how} is the summary that {client.title} asks for"
+        if _can_be_shorter(context, store, failure.session):  # a copy is as long
+            way = f"go on without one (`{command_line('compact', failure.session)}`)"
+    send = f"please send what `{command_line('report', failure.session)}` makes"
+    return f"{failed}: prompt it again. If it is refused each time, {way}, and {send}"
+
+
+def _can_be_shorter(context: Context, store: Store, session_id: str) -> bool:
+    """Whether `recoveryd compact` would find something to do."""
+    session = store.load(session_id)
+    failure = context.clients.of(store).next_failure(session)
+    if failure is None:
+        return False
+    proposer = Proposer(context, context.config.compact.target)
+    try:
+        planned = proposer.propose(Case.begin(store, failure, Refused(Kind.CONTEXT_OVERFLOW)), session)
+    except (ActiveError, LeftAloneError):
+        return False
+    return not isinstance(planned, Refusal) or planned.again_s > 0
 
 
 def _to_blame(session: Session, edits: Sequence[Edit], accused: Sequence[str] = ()) -> tuple[str, ...]:

@@ -17,18 +17,16 @@ from recoveryd.core import (
     Diagnosis,
     DiskError,
     Entry,
-    Kind,
     Outcome,
     RecoverydError,
     Refusal,
-    Refused,
     Session,
     StoreError,
     UnreadError,
     keep_newest,
 )
 from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, standing_repair
-from recoveryd.heal.propose import Proposer
+from recoveryd.heal.propose import not_understood
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, join_images
 from recoveryd.providers import VERSION
@@ -213,24 +211,9 @@ class Recorder:
         asked = str(failed.data.get("parentID")) if failed is not None else ""
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is None or handled.outcome is not Outcome.HEALED:
-            send = f"please send what `recoveryd report {session.id}` makes"
-            summed, way = "", client.way_back
-            if failure.of_summary:
-                summed = f"; what was refused is the summary that {client.title} asks for"
-                if self._shortened(case, session, client):  # a copy is as long
-                    way = f"make it shorter without one (`recoveryd compact {session.id}`)"
-            then = f"prompt it again. If it is refused each time, {way}, and {send}"
-            return replace(planned, reason=f"{planned.reason}{summed}: {then}")
+            then = not_understood(self._context, case.store, failure)
+            return replace(planned, reason=f"{planned.reason}{then}")
         return Refusal("it was repaired while this prompt was on its way: prompt it again")
-
-    def _shortened(self, case: Case, session: Session, client: Client) -> bool:
-        """Whether `recoveryd compact` would find something to do."""
-        failure = client.next_failure(session)
-        if failure is None:
-            return False
-        proposer = Proposer(self._context, self._config.compact.target)
-        planned = proposer.propose(Case.begin(case.store, failure, Refused(Kind.CONTEXT_OVERFLOW)), session)
-        return not isinstance(planned, Refusal) or planned.again_s > 0
 
     def changes(self, case: Case) -> tuple[Change, ...]:
         """Return what the ledger keeps of the changes of a case."""

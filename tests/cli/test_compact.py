@@ -510,9 +510,44 @@ def test_where_a_summary_is_refused_for_what_is_not_stored_the_session_is_made_s
         assert code == 4 and "stuck on something else" in error and tree.files() == before
         return
     assert "what was refused is the summary that OpenCode asks for: prompt it again" in said
-    assert f"make it shorter without one (`recoveryd compact {session}`)" in said and "/fork" not in said
+    assert f"go on without one (`recoveryd compact {session}`)" in said and "/fork" not in said
     assert code == 0 and tree.files() != before, error
     assert json.loads(run("scan", "--json")[1])["stuck"] == []
+
+
+@pytest.mark.parametrize("tail", [True, False], ids=["with a tail", "without"])
+def test_a_compaction_of_1_18_in_which_the_model_called_a_tool_is_healed_and_counts_as_that(
+    run: Run, tree: Tree, tail: bool
+) -> None:
+    """Without a tail nothing is hidden, and 1.18 asks for that summary again with each prompt."""
+    database = tree.root.parent / "opencode.db"
+    Base(database, clock=time.time)
+    s = SessionBuilder(int(time.time() * 1000) - 200_000, version="1.18.34", model=MODEL, title="My session")
+    if not tail:
+        many_turns(s, random.Random(7))
+        s.assistant("done")
+        spent(s.planted())
+    s.user("the first thing")
+    s.assistant("said early")
+    newest = s.user("the second thing")
+    s.assistant("said late")
+    marker = s.user({**compaction(auto=False), **({"tail_start_id": newest["id"]} if tail else {})})
+    error = {"name": "UnknownError", "data": {"message": "Tool call not allowed while generating summary: _noop"}}
+    s.assistant(error=error, finish=None, summary=True, parentID=marker["id"])
+    write_sqlite(s.planted(), database)
+    session = s.session["id"]
+    found = json.loads(run("scan", "--json")[1])["stuck"]
+    if tail:
+        assert [one["reason"] for one in found] == ["context_overflow"]
+        assert run("scan", "--repair", "--yes")[0] == 0
+    else:
+        assert "what failed is the summary that OpenCode asks for: prompt it again" in found[0]["action"]
+        assert f"go on without one (`recoveryd compact {session}`)" in found[0]["action"]
+        assert "/fork" not in found[0]["action"]
+        assert run("compact", session, "--yes")[0] == 0
+    code, out, _ = run("scan", "--json")
+    assert (code, json.loads(out)["stuck"]) == (0, [])
+    assert [one["session"] for one in json.loads(out)["healed"]] == [session]
 
 
 def test_a_summary_for_which_there_was_no_credit_is_healed_by_nothing_stored(run: Run, tree: Tree) -> None:
