@@ -25,6 +25,7 @@ from recoveryd.core import (
     ConflictError,
     Entry,
     Failure,
+    FormError,
     NotFoundError,
     Outcome,
     RefusedError,
@@ -144,7 +145,12 @@ def _went_on(store: Store, ledger: Ledger, entry: Entry) -> bool:
     """Whether the model answered behind what had failed, since the recovery or its undo was begun. A forced undo may be
     begun behind an answer, and says nothing of it.
     """
-    return ledger.answered(entry.id) is not None and store.has(entry.session) and _answered(store, entry)
+    if ledger.answered(entry.id) is None or not store.has(entry.session):
+        return False
+    try:
+        return _answered(store, entry)
+    except FormError:  # what was repaired had another one
+        return True
 
 
 def _close(ledger: Ledger, entry: Entry, outcome: Outcome, detail: str, *, settled: bool = True) -> Interrupted:
@@ -274,16 +280,23 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
         return f"{changed[0]}{more} changed since {entry.id}."
     if store.look(entry.session).running and not _own_turn(store, entry):
         return "A turn of this session is running, or was cut off."
-    if _answered(store, entry):
-        return f"The session went on since {entry.id}: the model answered, on the repaired history."
-    return None
+    try:
+        answered = _answered(store, entry)
+    except FormError:
+        form = "in a form that is not repaired (turns of it were taken back, say)"
+        return f"The session went on since {entry.id} {form}: what is put back may be refused for good."
+    return f"The session went on since {entry.id}: the model answered, on the repaired history." if answered else None
 
 
 def _own_turn(store: Store, entry: Entry) -> bool:
     """Whether the turn that is not ended is the one that the recovery was about."""
     if not kind_info(entry.kind).open_turn:
         return False
-    turns = [m for m in store.load(entry.session).messages if m.role == "assistant" and not m.completed]
+    try:
+        messages = store.load(entry.session).messages
+    except FormError:  # what was repaired had another one
+        return False
+    turns = [m for m in messages if m.role == "assistant" and not m.completed]
     newest = max(turns, key=lambda message: message.by_time, default=None)
     return newest is not None and newest.id == entry.message
 

@@ -16,14 +16,16 @@ _TIMES = ("time_to_first_token_ms", "duration_ms", "started_at", "completed_at",
 _NOTHING: Json = {"type": "ghost_snapshot"}
 
 
-def edited_line_key(session: str, offset: int) -> str:
-    """Make the key of an edited line of a rollout: its thread, and the byte that it begins at."""
-    return f"line/{session}/{offset:013d}"
+def edited_line_key(file: str, offset: int) -> str:
+    """Make the key of an edited line of a rollout: the id of its file, and the byte that it begins at. The first file
+    of a thread has the thread's id; one in which it goes on, once its user took turns back, has its own.
+    """
+    return f"line/{file}/{offset:013d}"
 
 
 def split_key(text: str) -> tuple[str, int]:
-    """Cut the key of an edited line of a rollout into its thread and the byte that it begins at. StoreError for a text
-    that is none.
+    """Cut the key of an edited line of a rollout into the id of its file and the byte that it begins at. StoreError for
+    a text that is none.
     """
     found = _KEY.fullmatch(text)
     if found is None:
@@ -31,9 +33,9 @@ def split_key(text: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
-    """Make one change for each line of a rollout that is edited, in its length. StoreError for what does not fit into
-    it, and for no line of the thread.
+def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:
+    """Make one change for each line of a rollout (the `file` of this id) that is edited, in its length. StoreError for
+    what does not fit into it, and for no line of the thread.
     """
     stored = {part.id: part for message in session.messages for part in message.parts}
     messages = {message.id for message in session.messages}
@@ -46,14 +48,14 @@ def changes(session: Session, edits: Sequence[Edit]) -> list[Change]:
             raise StoreError(f"An edit of thread {session.id} names a record that is not there: {edit.record}.")
         offset, index = place(part.id)
         of_line.setdefault(offset, []).append((index, edit, part))
-    made = [_change(session, offset, of_line[offset]) for offset in sorted(of_line)]
+    made = [_change(session, file, offset, of_line[offset]) for offset in sorted(of_line)]
     return [change for change in made if change.before != change.after]
 
 
-def _change(session: Session, offset: int, edits: Sequence[tuple[int | None, Edit, Part]]) -> Change:
+def _change(session: Session, file: str, offset: int, edits: Sequence[tuple[int | None, Edit, Part]]) -> Change:
     raw = edits[0][2].raw or b""
     if edits[0][2].type == META:
-        return Change(edited_line_key(session.id, offset), raw, rollout_lines.tidied(raw))
+        return Change(edited_line_key(file, offset), raw, rollout_lines.tidied(raw))
     line = rollout_lines.parse(raw)
     if line is None:
         raise StoreError(f"The line at byte {offset:,} of thread {session.id} is no JSON object; it is left alone.")
@@ -67,7 +69,7 @@ def _change(session: Session, offset: int, edits: Sequence[tuple[int | None, Edi
     written = raw if new == line else _within(raw, new)
     if written is None:
         raise StoreError(f"What is to be written over the line at byte {offset:,} of thread {session.id} is too long.")
-    return Change(edited_line_key(session.id, offset), raw, written)
+    return Change(edited_line_key(file, offset), raw, written)
 
 
 def _payload(old: Json, items: Mapping[int | None, Json | None]) -> Json:

@@ -11,7 +11,7 @@ from recoveryd.disk import is_folder, real_path
 SESSIONS, ARCHIVE, LOCKS = "sessions", "archived_sessions", "thread-writer-locks"
 _THREAD = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Once its user took turns back, a thread goes on in a file with one more id in its name (seen on 0.169.0).
-_ROLLOUT = re.compile(rf"rollout-[0-9T-]{{1,40}}-({_THREAD})(?:_{_THREAD})?\.jsonl")
+_ROLLOUT = re.compile(rf"rollout-[0-9T-]{{1,40}}-({_THREAD})(?:_({_THREAD}))?\.jsonl")
 _IS_THREAD = re.compile(_THREAD)
 
 
@@ -37,6 +37,14 @@ def thread_of(name: str) -> str | None:
     """Return the thread whose rollout has this file name; None for any other file."""
     found = _ROLLOUT.fullmatch(name)
     return found[1] if found else None
+
+
+def file_of(name: str) -> str:
+    """Return the id by which a rollout of this file name is known among those of its thread: the last in it; "" for any
+    other file.
+    """
+    found = _ROLLOUT.fullmatch(name)
+    return (found[2] or found[1]) if found else ""
 
 
 def is_thread(text: str) -> bool:

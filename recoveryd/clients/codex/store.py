@@ -59,6 +59,7 @@ class CodexThreads(GrowingFiles[Found]):
 
     def __init__(self, root: Path, others: Sequence[Path] = ()) -> None:
         super().__init__(root, others)
+        self._by_file: dict[str, Found] = {}  # files by their own ids: a thread has several once turns were taken back
         self._turns: dict[str, NewestTurns] = {}
         self._abouts: dict[str, About] = {}
 
@@ -154,13 +155,13 @@ class CodexThreads(GrowingFiles[Found]):
 
     def changes(self, session: Session, edits: Sequence[Edit]) -> list[Change]:
         """Make one change for each line, in its length. StoreError for what does not fit into it."""
-        return edited_lines.changes(session, edits)
+        return edited_lines.changes(session, edits, rollout_paths.file_of(self._find(session.id)[1]))
 
     def apply(self, changes: Sequence[Change]) -> None:
         dead = self.live()
         if dead:
             raise DiskError(dead)
-        for name, placed in _by_thread(changes).items():
+        for name, placed in _of_files(changes).items():
             if len({offset for offset, _ in placed}) != len(placed):
                 raise StoreError("One record was to be changed twice at once.")
             with self._writing(name) as (fd, path):
@@ -169,7 +170,7 @@ class CodexThreads(GrowingFiles[Found]):
     def read(self, key: str) -> bytes | None:
         name, offset = edited_lines.split_key(key)
         try:
-            with self._open(name) as (fd, path):
+            with self._open(name, file=True) as (fd, path):
                 return json_lines.line_at(fd, offset, path)
         except NotFoundError:
             return None
@@ -182,8 +183,8 @@ class CodexThreads(GrowingFiles[Found]):
     def clean(self, changes: Iterable[Change]) -> int:
         """Take back the lines that a crash left half written."""
         torn = 0
-        for name, placed in _by_thread(changes).items():
-            with suppress(NotFoundError), self._open(name) as (fd, path):
+        for name, placed in _of_files(changes).items():
+            with suppress(NotFoundError), self._open(name, file=True) as (fd, path):
                 halves = [one for one in placed if _is_half(fd, path, one)]
                 if halves:
                     with self._writing(name) as (writable, _):
@@ -209,18 +210,18 @@ class CodexThreads(GrowingFiles[Found]):
         return min((one for one in since if one is not None), default=None)
 
     @contextmanager
-    def _open(self, session_id: str, access: int = os.O_RDONLY) -> Iterator[tuple[int, str]]:
-        """Open a thread's file; return its descriptor, and what to call it. NotFoundError; StoreError for no file of
-        this user.
+    def _open(self, name: str, access: int = os.O_RDONLY, *, file: bool = False) -> Iterator[tuple[int, str]]:
+        """Open a thread's newest file, or the `file` of this id; return its descriptor, and what to call it.
+        NotFoundError; StoreError for no file of this user.
         """
         try:
-            fd, path = self._opened(self._find(session_id), access)
+            fd, path = self._opened(self._find(name, file=file), access)
         except FileNotFoundError:  # it was archived since it was last seen
-            self._files.pop(session_id, None)
+            self._list()
             try:
-                fd, path = self._opened(self._find(session_id), access)
+                fd, path = self._opened(self._find(name, file=file), access)
             except FileNotFoundError:
-                raise self._missing(session_id) from None
+                raise self._missing(name) from None
         try:
             self._own(fd, path)
             yield fd, path
@@ -233,12 +234,12 @@ class CodexThreads(GrowingFiles[Found]):
             return tree.opened(folder, name, path, access), path
 
     @contextmanager
-    def _writing(self, session_id: str) -> Iterator[tuple[int, str]]:
+    def _writing(self, name: str) -> Iterator[tuple[int, str]]:
         try:
-            with self._open(session_id, os.O_RDWR) as (fd, path):
+            with self._open(name, os.O_RDWR, file=True) as (fd, path):
                 yield fd, path
         except OSError as error:
-            raise tree.error_of(error, f"write to the rollout of {session_id}") from error
+            raise tree.error_of(error, f"write to the rollout of {name}") from error
 
     def _path(self, found: Found) -> str:
         (top, *folders), name = found
@@ -251,10 +252,14 @@ class CodexThreads(GrowingFiles[Found]):
     def _missing(self, session_id: str) -> NotFoundError:
         return NotFoundError(f"There is no rollout of thread {clean(session_id, 60)}.")
 
-    def _find(self, session_id: str) -> Found:
+    def _find(self, session_id: str, *, file: bool = False) -> Found:
+        """Tell where a thread's newest file is, or the `file` of this id."""
         if not rollout_paths.is_thread(session_id):
             raise self._missing(session_id)
-        found = self._files.get(session_id) or self._list().get(session_id)
+        found = (self._by_file if file else self._files).get(session_id)
+        if found is None:
+            self._list()
+            found = (self._by_file if file else self._files).get(session_id)
         if found is None:
             raise self._missing(session_id)
         return found
@@ -262,14 +267,19 @@ class CodexThreads(GrowingFiles[Found]):
     def _list(self) -> dict[str, Found]:
         """List all threads, each with its newest file; an archived one only where it is nowhere else. StoreError."""
         found: dict[str, Found] = {}
+        by_file: dict[str, Found] = {}
         for top in (rollout_paths.ARCHIVE, rollout_paths.SESSIONS):
             of_top: dict[str, Found] = {}
+            files: dict[str, Found] = {}
             for folders, name in self._names((top,), _DEPTH):
                 thread_id = rollout_paths.thread_of(name)
                 if thread_id is not None:
+                    file_id = rollout_paths.file_of(name)
                     of_top[thread_id] = max(of_top.get(thread_id, ((), "")), (folders, name))
+                    files[file_id] = max(files.get(file_id, ((), "")), (folders, name))
             found.update(of_top)
-        self._files = found
+            by_file.update(files)
+        self._files, self._by_file = found, by_file
         return found
 
     def _names(self, folders: tuple[str, ...], deeper: int) -> Iterator[Found]:
@@ -292,7 +302,7 @@ def _meta(fd: int, path: str) -> Json:
     return rollout_lines.payload(rollout_lines.parse(line) or {})
 
 
-def _by_thread(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
+def _of_files(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
     found: dict[str, list[in_place.Placed]] = {}
     for change in changes:
         name, offset = edited_lines.split_key(change.key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,9 +28,10 @@ from recoveryd.core import Event, FormError, Kind, Outcome, RefusedError, failpo
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.doctor import Sources, bundle
-from recoveryd.heal import Recovery, take_back
+from recoveryd.heal import Recovery, finish_interrupted, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
+from tests.crash_matrix.child import run
 from tests.support.rollouts import NOT_VERIFIED, THREAD, Rollout, message, threads
 from tests.support.running import running, until
 
@@ -172,6 +174,99 @@ def test_a_healed_thread_that_its_client_wrote_anew_is_not_stuck_and_nothing_is_
             assert refused.value.hint.endswith(f"recoveryd ledger export {event.id}")
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
     assert place.heal() is None and place.rollout.bytes() == before
+
+
+def goes_back(place: Place, file: str = "01a201b9-0000-7000-9000-000000000001", *, by: bool = True) -> Rollout:
+    """Its user takes turns back (esc-esc): the thread goes on in another `file`, `by` what stands in the one before;
+    where all are taken back, by nothing (0.169.0).
+    """
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": 9, "end_byte_offset": 3000}
+    name = f"2026-11-22T05-27-44-{THREAD}_{file}"
+    meta = {"history_base": base} if by else {}
+    rollout = Rollout(place.rollout.home, ms=int(time.time() * 1000), name=name, meta=meta)
+    assert list(place.store.touched(("2026", "11", "22", rollout.path.name))) == [THREAD]
+    return rollout
+
+
+def test_a_repair_is_undone_by_force_once_turns_were_taken_back(place: Place) -> None:
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    healed, newer = place.rollout.bytes(), goes_back(place)
+    newer.healthy()
+    kept = newer.bytes()
+    with place.ledger() as ledger:
+        for dry_run in (True, False):
+            with pytest.raises(RefusedError, match=r"went on since .* \(turns of it were taken back") as refused:
+                take_back(place.store, ledger, place.state, event.id, dry_run=dry_run)
+            assert refused.value.hint.endswith(f"recoveryd undo {event.id} --force")
+        would = take_back(place.store, ledger, place.state, event.id, force=True, dry_run=True)[1]
+        assert [change.key for change in would] == [change.key for change in event.changes]
+        assert place.rollout.bytes() == healed
+        undone, done = take_back(place.store, ledger, place.state, event.id, force=True)
+        assert (undone.outcome, done) == (Outcome.UNDONE, would)
+    assert place.rollout.bytes() == before and newer.bytes() == kept
+
+
+def test_what_was_repaired_behind_turns_that_were_all_taken_back_is_undone_in_its_own_file(place: Place) -> None:
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    first = place.heal()
+    older, healed = place.rollout, place.rollout.bytes()
+    place.rollout = goes_back(place, by=False)
+    place.rollout.healthy()
+    place.rollout.stuck()
+    stuck = place.rollout.bytes()
+    second = place.heal()
+    assert first is not None and second is not None and second.outcome is Outcome.HEALED
+    assert (older.bytes(), place.rollout.bytes() != stuck) == (healed, True)
+    newest = goes_back(place, "01a201b9-0000-7000-9000-000000000002", by=False)
+    newest.asks("another one")
+    kept = newest.bytes()
+    with place.ledger() as ledger:
+        take_back(place.store, ledger, place.state, second.id)
+        assert (older.bytes(), place.rollout.bytes(), newest.bytes()) == (healed, stuck, kept)
+        take_back(place.store, ledger, place.state, first.id)
+    assert (older.bytes(), place.rollout.bytes(), newest.bytes()) == (before, stuck, kept)
+
+
+@pytest.mark.parametrize("forced", [True, False])
+@pytest.mark.parametrize("step", ["write line", "sync lines"])
+def test_an_undo_that_was_killed_is_ended_where_its_lines_are(place: Place, forced: bool, step: str) -> None:
+    """Also where turns are taken back between the kill and the start after it. No line stays half."""
+    place.rollout.healthy()
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    event = place.heal()
+    assert event is not None and len(event.changes) == 2
+    healed = place.rollout.bytes()
+    if forced:
+        goes_back(place).healthy()
+
+    def undo() -> None:
+        with place.ledger() as ledger:
+            take_back(place.store, ledger, place.state, event.id, force=forced)
+
+    def killed(_: int, name: str) -> None:
+        if name == step and place.rollout.bytes() != healed:  # one line of two, or both, are written
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert run(undo, killed).signal == signal.SIGKILL
+    if not forced:
+        goes_back(place).healthy()
+    half = next(n for n, (now, then) in enumerate(zip(place.rollout.bytes(), healed, strict=True)) if now != then)
+    with place.rollout.path.open("r+b") as file:
+        file.seek(half)
+        file.write(healed[half : half + 9])
+    with place.ledger() as ledger:
+        [ended] = finish_interrupted(place.store, ledger)
+        lines = zip(*(it.splitlines() for it in (place.rollout.bytes(), before, healed)), strict=True)
+        assert all(now in both for now, *both in lines)
+        assert ended.outcome is (Outcome.CONFLICT if step == "write line" and not forced else Outcome.UNDONE)
+        if ledger.get(event.id).outcome is not Outcome.UNDONE:
+            take_back(place.store, ledger, place.state, event.id, force=True)
+    assert place.rollout.bytes() == before
 
 
 ROOT = "01a201b9-0000-7263-872f-20dfb3075cd3"
