@@ -31,7 +31,7 @@ empty_content
 media_rejected
   OpenAI: does not represent a valid image | invalid base64 image_url | invalid image data
   OpenAI: invalid image (based64) data | input[#].content[#].image_url | input[#].output[#].image_url
-  Codex, in OpenAI's place: invalid image in your last message
+  Codex, in OpenAI's place: invalid image in your last message | image poisoning
 media_rejected over request
   OpenAI: total image size
   OpenAI, gateways: status 413 payload too large | status 413 request entity too large
