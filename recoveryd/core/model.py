@@ -190,7 +190,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The value of a turn that the provider refused, as the client recorded it: on a new, empty assistant message."""
+    """The value of a turn that failed, as the client recorded it: on a new assistant message, which is empty where the
+    provider refused the request.
+    """
 
     store: str
     session: str
@@ -201,6 +203,7 @@ class Failure:
     model: str = ""
     protocol: str = ""  # what was spoken, as a `Wire` names it, where the client speaks but one
     of_summary: bool = False  # the client asked for a summary, maybe of a model that nobody chose
+    begun: bool = False  # words of the model stand in its message, in answer to the request that failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import as_refused, stored_repair
-from recoveryd.providers import other_cause
+from recoveryd.providers import candidates, other_cause
 
+_BROKE_OFF = "The answer broke off: its beginning is stored, so the provider took the history. Send the prompt again."
 _UNDER_WAY_MS = 5_000  # so long a prompt is believed to be on its way: its client stores the answer once that begins
 
 
@@ -97,10 +98,20 @@ def _refused(store: Store, failure: Failure, otherwise: str = "") -> Diagnosis:
     that) nobody knows its words.
     """
     about = other_cause(failure.error)
-    evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
     unknown = otherwise or (OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED)
+    if not about and unknown == REFUSED and _broke_off(failure):
+        about = _BROKE_OFF
+    evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
     code = ELSEWHERE if about else unknown
     return Diagnosis(failure, None, evidence, code=code)
+
+
+def _broke_off(failure: Failure) -> bool:
+    """Whether what failed is an answer that had begun: the provider took the history. Not where a summary failed, which
+    the client asks for anew, nor where the words may be of a kind.
+    """
+    known = failure.error.kind is not None or candidates(failure.error)
+    return failure.begun and not failure.of_summary and not known
 
 
 def _asker_went_on(store: Store, failure: Failure) -> bool:

@@ -31,6 +31,7 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.shapes import SHAPES
+from tests.support.build import SessionBuilder, text
 from tests.support.database import Base
 from tests.support.judge import refusal
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer, write_over
@@ -97,6 +98,19 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     assert (elsewhere["kind"], elsewhere["reason"]) == (None, "refused_elsewhere")
     nothing = {"schema": 1, "stuck": [], "healed": [], "ignored": []}
     assert said == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
+
+
+def test_a_session_whose_answer_broke_off_is_not_stuck(tree: Tree, run: Run) -> None:
+    def broken(made: SessionBuilder) -> None:
+        made.user("go on")
+        made.assistant(text("half an ans"), error={"name": "UnknownError", "data": {"message": "JSON parsing failed"}})
+
+    session = tree.ended(broken)
+    assert run("scan")[0] == 0
+    code, out, _ = run("explain", "--session", session)
+    assert code == 0 and "The answer broke off" in out and "Send the prompt again." in " ".join(out.split())
+    [told] = as_json(run, "scan")["elsewhere"]
+    assert told["action"].startswith("nothing is to be repaired. The answer broke off")
 
 
 def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run: Run) -> None:

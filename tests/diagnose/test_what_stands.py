@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config
-from recoveryd.core.diagnosis import ELSEWHERE, UNANSWERED
+from recoveryd.core.diagnosis import ELSEWHERE, REFUSED, UNANSWERED
 from recoveryd.core.model import Kind
 from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.decision_tree import standing_failure
@@ -157,6 +157,50 @@ def test_a_refusal_does_not_count_once_the_provider_took_the_history(scene: Scen
         scene.made.assistant(tool() if took == "a step" else text("fine"))
         newest = scene.made.assistant(error=LIMIT, bare=True)
     assert scene.found()[1:] == [None, None, ELSEWHERE, newest["id"]]
+
+
+BROKEN_STREAM = {"name": "UnknownError", "data": {"message": "Type validation failed: expected number"}}
+
+
+@pytest.mark.parametrize("begun", [text("half an ans"), reasoning("hm")], ids=["text", "reasoning"])
+def test_an_answer_that_broke_off_is_no_refusal(scene: Scene, begun: Any) -> None:
+    """The real client takes the next prompt (measured on 1.2.1 and 1.18.34)."""
+    scene.made.failed("continue", api_error(EMPTY, 400))
+    scene.made.user("again")
+    newest = scene.made.assistant(begun, error=BROKEN_STREAM)
+    assert scene.found() == [Next.NOTHING, None, None, ELSEWHERE, newest["id"]]
+    scene.made.user("and again")
+    refused = scene.made.assistant(error=BROKEN_STREAM)  # of another request, and nobody took that
+    assert scene.found() == [Next.NOTHING, None, None, REFUSED, refused["id"]]
+
+
+@pytest.mark.parametrize(
+    ("stored", "fields"),
+    [
+        ([], {}),
+        ([tool(status="error")], {}),
+        ([reasoning("")], {}),
+        ([text("a plugin's", synthetic=True)], {}),
+        ([text("a repair's", metadata={"recoveryd": {}})], {}),
+        ([text("## Goal")], {"summary": True}),
+    ],
+    ids=["nothing", "a call", "an empty thought", "a plugin's", "a repair's", "a summary"],
+)
+def test_no_words_of_an_answer_prove_that_the_history_was_taken(
+    scene: Scene, stored: list[Any], fields: dict[str, Any]
+) -> None:
+    scene.made.user("again")
+    newest = scene.made.assistant(*stored, error=BROKEN_STREAM, **fields)
+    assert scene.found() == [Next.NOTHING, None, None, REFUSED, newest["id"]]
+
+
+def test_an_error_of_a_known_kind_is_told_as_that_behind_words_of_an_answer(scene: Scene) -> None:
+    scene.made.user("again")
+    newest = scene.made.assistant(text("half an ans"), error=api_error(EMPTY, 400))
+    assert scene.found() == [Next.RECOVER, Kind.EMPTY_CONTENT, newest["id"], "empty_content", newest["id"]]
+    words = {**api_error(f"{EMPTY} | {SIGNATURE}", 400)}
+    newest = scene.made.assistant(text("half an ans"), error=words)
+    assert scene.found() == [Next.NOTHING, None, None, REFUSED, newest["id"]]
 
 
 ASKED: dict[str, Any] = {**MODEL}

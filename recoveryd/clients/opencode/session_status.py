@@ -35,7 +35,7 @@ def look(
     stopped tells it only if the model spoke in it: a stop may also cut off a refusal. A command that the user ran in
     the session (`!ls`) is passed over. `client`: whose the store is, whose configuration says how a provider is asked.
     """
-    fails = partial(_failure, store, session, client)
+    fails = partial(_failure, store, session, client, parts)
     older, seen = iter(newest), list[Message]()
 
     def noted() -> Iterator[Message]:
@@ -135,19 +135,31 @@ def _asks(message: Message) -> tuple[str, str]:
     return _text(names, "providerID"), _text(names, "modelID")
 
 
-def _failure(store: str, session: str, client: str, message: Message, error: Json) -> Failure:
+def _failure(store: str, session: str, client: str, parts: Parts, message: Message, error: Json) -> Failure:
     provider, model = _asks(message)
     time = message.created or message.completed
     path = message.data.get("path")
     where = path if isinstance(path, Mapping) else {}
     of_summary = truthy(message.data.get("summary"))
-    failure = Failure(store, session, message.id, time, read(error), provider, model, of_summary=of_summary)
+    begun = any(map(_of_the_model, parts(message.id)))
+    failure = Failure(
+        store, session, message.id, time, read(error), provider, model, of_summary=of_summary, begun=begun
+    )
     return as_asked(failure, _text(where, "cwd"), _text(where, "root"), client)
 
 
 def _speaks(part: Json | None) -> bool:
     """Whether a part of an aborted message is one that the client goes on sending."""
     return part is not None and part.get("type") not in ("step-start", "reasoning")
+
+
+def _of_the_model(part: Json | None) -> bool:
+    """Whether a part holds words that the model gave: no plugin and no repair put them there."""
+    data = part or {}
+    if data.get("type") not in ("text", "reasoning") or not _text(data, "text").strip():
+        return False
+    metadata = data.get("metadata")
+    return not (truthy(data.get("synthetic")) or (isinstance(metadata, Mapping) and "recoveryd" in metadata))
 
 
 def _text(data: Json, key: str) -> str:

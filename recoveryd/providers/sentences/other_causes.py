@@ -32,6 +32,7 @@ _FAMILIES = (
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
+        r"|token refresh failed|invalid_grant"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         "the key or the rights of the account. Log in again, or ask for access.",
@@ -66,6 +67,12 @@ _FAMILIES = (
         r"|model.{0,60}\bnot accessible via|model identifier is invalid"
         r"|模型不存在|无可用渠道",
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
+    ),
+    (
+        r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
+        r"|^((404|\w*error) \| )*(resource )?not found( \| (404|\w*error))*$",
+        "the address that the client asks, where nobody answers for models. Look at it in the client's settings "
+        "(`baseURL`).",
     ),
     (
         r"request (was |has been )?blocked(?! before it reached)",
@@ -120,7 +127,15 @@ _PLACE = re.compile(
 # But of any image it says the same, wherever it stands.
 _TEXT_ONLY = re.compile(r"unknown variant .{0,2}image_url")
 # Of these nobody has looked at the history yet.
-_TURNED_AWAY = ("the account", "a rate limit", "the model.", "the key", "the network", "the provider's server")
+_TURNED_AWAY = (
+    "the account",
+    "a rate limit",
+    "the model.",
+    "the key",
+    "the network",
+    "the provider's server",
+    "the address",
+)
 # Nor of these, whatever else is said beside them: "internal server error" stands around refusals, too.
 _UNREAD = ("the account", "a rate limit", "the model.", "the key", "the network")
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")

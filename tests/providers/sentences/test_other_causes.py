@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,11 @@ from tests import confusion
 from tests.support.parts import api_error
 
 MAY_NOT_EXIST = "It may not exist or you may not have access to it. Run --model to pick a different model."
+
+
+def _not_found(message: str, body: str) -> dict[str, Any]:
+    """The error of an answer that does not have the form of the API that was asked."""
+    return {"name": "APIError", "data": {"message": message, "statusCode": 404, "responseBody": body}}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +40,21 @@ MAY_NOT_EXIST = "It may not exist or you may not have access to it. Run --model 
         ("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34238.", "rate limit"),
         ("The request signature we calculated does not match the signature you provided.", "key"),
         ({"name": "ProviderAuthError", "data": {"providerID": "x", "message": ""}}, "key"),
+        ("Token refresh failed: 401", "key"),
+        ({"error": "invalid_grant", "error_description": "Bad Request"}, "key"),
+        (_not_found("Not Found", "<html>404 page not found</html>"), "address"),
+        (_not_found("Not Found: <html>404 page not found</html>", "<html>404 page not found</html>"), "address"),
+        (
+            _not_found("Not Found", '{"type":"error","error":{"type":"not_found_error","message":"Not Found"}}'),
+            "address",
+        ),
+        (_not_found("Not Found", '{"detail":"Not Found"}'), "address"),
+        (_not_found("Not Found", "<head><title>404 Not Found</title></head>"), "address"),
+        (_not_found("Not Found", "<pre>Cannot POST /v1/messages</pre>"), "address"),
+        (api_error("Invalid URL (POST /v1/v1/chat/completions)", 404), "address"),
+        (_not_found("Not Found", '{"detail":"file-abc not found"}'), None),
+        (api_error("File file-abc not found", 404), None),
+        (api_error("messages.3: page 404 not found", 404), None),
         ("tools: Tool names\n       must be unique.", "tools"),
         ("tools.3.custom.input_schema: JSON schema is invalid", "tools"),
         ("`max_tokens` must be greater than `thinking.budget_tokens`.", "setting"),
@@ -108,6 +129,8 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
         ("Overloaded", 529, True),
         (f"There's an issue with the selected model (claude-opus-9). {MAY_NOT_EXIST}", 404, True),
         ("messages.1: too many, wait", 429, True),
+        ("Not Found", 404, True),
+        ("File file-abc not found", 404, False),
         ("the model has no such setting as top_p", 400, False),
         ("This content was flagged", 400, False),
         ("", 500, True),
