@@ -127,7 +127,8 @@ class _Reader:
         if self.meta.get("history_base"):
             why = "it is a fork, or turns were taken back"
             instead = _instead_of_fork(self.meta)
-            raise FormError(f"{self._path} goes on from another file ({why}): no such thread is repaired; {instead}.")
+            what = f"{self._path} goes on from another file ({why})"
+            raise FormError(f"{what}: no such thread is repaired; if it is too long, `/compact` it, else {instead}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
         self._about = {"type": META, "fault": fault, **about}
         self._ordinals = "ordinal" in data

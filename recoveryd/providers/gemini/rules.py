@@ -24,6 +24,7 @@ from recoveryd.core import (
     media_of,
 )
 from recoveryd.providers.gemini import media
+from recoveryd.providers.media_limits import not_answered
 
 # A name begins with a letter or an underscore, and has at most 128 characters by the API's reference. Ids of calls are
 # not looked at.
@@ -106,17 +107,19 @@ def _call_fault(block: Block) -> str | None:
 
 
 def claims(refused: Refused, request: Request) -> Claims:
-    """Tell the parts that an error of Gemini's means: those with a signature that can't be read, or the one image that
-    there is.
+    """Tell the parts that an error of Gemini's means: those with a signature that can't be read, or the one image or
+    document, whichever it speaks of, that there is, or that no answer stands behind.
 
     A signature that is missing is wanted of the calls behind the newest prompt alone: the next one begins anew.
     """
     if "missing" in refused.said:
         return Claims()
     if refused.kind is Kind.MEDIA_REJECTED:
-        held = [(block, source) for block in request.blocks() for source in media.sources(block.body)]
-        only = [one for one in held if len(held) == 1 and one[1] in media.sources(one[0].body, refused.sort)]
-        return Claims(media=frozenset(media_of(*one) for one in only if media.media_fault(one[1]) is None))
+        held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
+        meant = not_answered(request, held)
+        if len(meant) > 1 or any(media.media_fault(source) for _, source in held):
+            return Claims()
+        return Claims(media=frozenset(media_of(*one) for one in meant))
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
     return Claims(accused=frozenset(block.part_id for block in torn or signed))

@@ -149,7 +149,8 @@ def test_a_fork_is_told_as_what_it_is_refused_for_and_what_to_do_instead(tmp_pat
     assert (event.outcome, event.kind) == (Outcome.REFUSED, Kind.REASONING_ITEM)
     assert "it is a fork, or turns were" in event.detail
     assert event.detail.endswith(
-        "is repaired; prompt the one that it was made from (`codex resume 01a201b9-0000-7263-872f-20dfb3075cd3`), and "
+        "is repaired; if it is too long, `/compact` it, else prompt the one that it was made from "
+        "(`codex resume 01a201b9-0000-7263-872f-20dfb3075cd3`), and "
         "load this one anew: what is repaired there holds here, too; else start a new session."
     )
     with place.ledger() as ledger:

@@ -123,6 +123,14 @@ def test_an_image_is_looked_into_and_only_a_single_one_believed_to_be_damaged_fu
     assert kinds(one) == []
     assert kinds(one, said(broken, one)) == [Kind.MEDIA_REJECTED]
     assert kinds(two, said(broken, two)) == []
+    seen = ([words(), picture(png(4, 4)), picture(png(4, 5))], [words("seen", of_model=1)])
+    later, last = request(*seen, [picture(png(4, 6))]), request(*seen, [words("go on")])
+    assert said(broken, later).media and kinds(later, said(broken, later)) == [Kind.MEDIA_REJECTED]
+    assert not said(broken, last).media, "an answer stands behind each"
+    document = {**picture(b"%PDF-1.7"), "type": "document"}
+    document["source"] = {**document["source"], "media_type": "application/pdf"}
+    mixed = request([picture(png(4, 4)), document])
+    assert {part for part, _ in said("The document has no pages.", mixed).media} == {"1"}
 
 
 @pytest.mark.parametrize(
