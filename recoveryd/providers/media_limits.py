@@ -25,19 +25,24 @@ def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
     return [one for one in held if id(one[0]) in behind] or held
 
 
-def too_large(refused: Refused, held: Sequence[Media], weigh: Callable[[Json], int]) -> Sequence[Media]:
+def too_large(
+    refused: Refused, request: Request, held: Sequence[Media], weigh: Callable[[Json], int]
+) -> Sequence[Media]:
     """Choose of `held` those that are meant: the only one; those above the number of bytes that is named, or else the
-    heaviest. Of pixels nothing tells.
+    heaviest. Where bytes tell nothing, the only one that no answer stands behind.
 
     `weigh` returns the bytes of one, as it is sent.
     """
     if len(held) < 2:
         return held
-    if refused.over is Limit.SIDES:
-        return ()
-    weights = [weigh(source) for _, source in held]
-    most = refused.limit or max(LEAST_BASE64, *weights) - 1
-    return [one for one, weight in zip(held, weights, strict=True) if weight > most]
+    if refused.over is not Limit.SIDES:
+        weights = [weigh(source) for _, source in held]
+        most = refused.limit or max(LEAST_BASE64, *weights) - 1
+        heavy = [one for one, weight in zip(held, weights, strict=True) if weight > most]
+        if heavy or refused.limit:
+            return heavy
+    unanswered = not_answered(request, held)
+    return unanswered if len(unanswered) == 1 else ()
 
 
 def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:

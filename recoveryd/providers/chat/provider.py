@@ -13,7 +13,7 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many
+from recoveryd.providers.media_limits import Media, too_large, too_many
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
@@ -94,7 +94,7 @@ class Chat(BindsNothing):
         if refused.over is Limit.NUMBER:
             return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)))
         if refused.over is not None:
-            meant = too_large(refused, not_answered(request, held), lambda source: len(str(source.get("data", ""))))
+            meant = too_large(refused, request, held, lambda source: len(str(source.get("data", ""))))
             return Claims(media=frozenset(media_of(*one) for one in meant))
         faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)

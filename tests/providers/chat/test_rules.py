@@ -236,6 +236,14 @@ def test_an_image_that_an_answer_stands_behind_is_not_the_one_that_is_too_large(
     assert meant("image is too large", sent) == {"1.0"}
 
 
+@pytest.mark.parametrize("words", ["Image exceeds the maximum size of 5242880 bytes", "The image is too large."])
+def test_a_heavy_image_that_another_model_answered_is_the_one_that_is_too_large(words: str) -> None:
+    """Where the model was changed, what stands behind an answer need not be taken by the one that is asked."""
+    heavy = Turn("user", (Block(image(png(4, 4) + bytes(6_000_000)), "m", "heavy"),), (("m", ""),))
+    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
+    assert meant(words, Request((heavy, answer, pictured(1).turns[0]))) == {"heavy"}
+
+
 @pytest.mark.parametrize("images", [1, 3])
 def test_no_image_is_at_fault_where_the_whole_request_has_too_many_bytes(images: int) -> None:
     """Which of them goes is a question of how long the request is (`size_of`)."""
