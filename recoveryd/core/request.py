@@ -68,12 +68,15 @@ class Request:
 
     `padded`: the client sends messages of its own between these, one behind each at the most, and blocks of its own
     before theirs; so a place in an error lies further on.
+
+    `by_others`: the stored answers that another model gave than the one that is asked, as far as is known.
     """
 
     turns: tuple[Turn, ...]
     unsendable: tuple[Unsendable, ...] = ()
     flat: bool = False
     padded: bool = False
+    by_others: frozenset[str] = frozenset()
 
     def blocks(self) -> Iterator[Block]:
         """Go through all blocks, in the order of the request."""

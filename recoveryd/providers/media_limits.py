@@ -12,12 +12,15 @@ Media = tuple[Block, Json]  # an image or document, and the block that holds it
 
 
 def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
-    """Choose of `held` those that no answer stands behind, as the model was sent the others before and went on; all,
-    where it was so sent every one: another model may have been asked.
+    """Choose of `held` those that no answer of the model that is asked stands behind, as it was sent the others before,
+    and went on; all, where it was sent every one: not each client tells which model answered.
 
     What the model gave last, in one go, may hold one itself.
     """
-    answers = [turn.role == "assistant" for turn in request.turns]
+    answers = [
+        turn.role == "assistant" and any(message not in request.by_others for message, _ in turn.origins)
+        for turn in request.turns
+    ]
     start = len(answers) - 1 - answers[::-1].index(True) if True in answers else 0
     while start > 0 and answers[start - 1]:
         start -= 1

@@ -93,7 +93,10 @@ def test_commands_on_a_full_disk_without_a_daemon(tmp_path: Path, small: Mount) 
         filler = fill(tmp_path / "daemon/state")
         for command in (["scan"], ["history"]):
             done = daemon.run(*command)
-            assert (done.returncode, done.stderr.count("its disk is full, or your quota of it.\nMake room on its disk.")) == (1, 1), done
+            assert (
+                done.returncode,
+                done.stderr.count("its disk is full, or your quota of it.\nMake room on its disk."),
+            ) == (1, 1), done
         for command in (["status"], ["doctor"]):
             told = daemon.run(*command).stdout
             assert "it can't be used: the disk is full" in told and "keep a copy" not in told, told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -234,6 +235,15 @@ def test_an_image_that_an_answer_stands_behind_is_not_the_one_that_is_too_large(
         (first, Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),)), second)
     )
     assert meant("image is too large", sent) == {"1.0"}
+
+
+def test_what_another_model_answered_tells_nothing() -> None:
+    first, second = pictured(1, 1).turns
+    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
+    sent = Request((first, answer, second))
+    assert meant("The image length and width do not meet the model restrictions.", sent) == {"1.0"}
+    sent = replace(sent, by_others=frozenset({"a"}))
+    assert meant("The image length and width do not meet the model restrictions.", sent) == set()
 
 
 @pytest.mark.parametrize("words", ["Image exceeds the maximum size of 5242880 bytes", "The image is too large."])
