@@ -36,6 +36,7 @@ _VALUE = re.compile(r"Invalid value: '(\w{1,60})'")
 _SIZE = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,6})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
 )
+_BYTES_OF_ONE = re.compile(r"max bytes per data-uri item ?: ?(\d{4,15})\b", re.IGNORECASE)
 _UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _AT_MOST = re.compile(
     r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
@@ -48,10 +49,12 @@ _LONGEST = re.compile(
 )
 _NO_COUNT = r"(?!\d|[.,]\d| ?(?:[kmg]i?b|bytes?|(?:mega)?pixels?|px|mp|dpi|tokens?|x ?\d)\b)"
 _MOST = re.compile(
-    r"(?:at most|up to|(?:maximum|max)(?: allowed| number of images)?(?: of| is|:)?|limit(?: of| is|:)?|max images:?)"
+    r"(?:at most|up to|(?:maximum|max)(?: allowed| number of images| data-uri per request)?(?: of| is|:)?"
+    r"|limit(?: of| is|:)?|max images:?)"
     rf" \(?(\d{{1,5}}){_NO_COUNT}|image[^.]{{0,40}}> (\d{{1,5}}){_NO_COUNT}",
     re.IGNORECASE,
 )
+_IMAGES = re.compile(r"image|data-uri", re.IGNORECASE)
 # Of images and documents together: "images and documents: 104 + 1 > 100", "1 document pages + 107 images > 100".
 _TOGETHER = re.compile(
     r"images and documents: \d{1,5} \+ (\d{1,5}) > (\d{1,5})|(\d{1,5}) document pages? \+ \d{1,5} images? > (\d{1,5})",
@@ -138,7 +141,7 @@ def most_images(texts: Iterable[str]) -> int:
     if together is not None:
         beside, most = (int(number) for number in together.groups() if number)
         return max(0, most - beside)
-    found = next(filter(None, (_MOST.search(text) for text in texts if "image" in text.lower())), None)
+    found = next(filter(None, (_MOST.search(text) for text in texts if _IMAGES.search(text))), None)
     return int(found[1] or found[2]) if found else 0
 
 
@@ -160,6 +163,8 @@ def _only_item(text: str) -> re.Match[str] | None:
 def named_bytes(texts: Iterable[str]) -> tuple[int, int]:
     """Tell how many bytes a request may have, and how many it had, as an error names them; 0 for what is not told."""
     for text in texts:
+        if one := _BYTES_OF_ONE.search(text):
+            return int(one[1]), 0
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]
         told = [size for _, size in found if size >= 1024]
         if len(told) >= 2:

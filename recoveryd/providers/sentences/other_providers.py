@@ -43,6 +43,10 @@ invalid_unicode
   serde_json [unless reading from, session file]: unexpected end of hex escape | invalid unicode escape
 media_rejected over size
   Copilot: image or document is too large
+media_rejected over bytes
+  Qwen: exceeded limit on max bytes per data-uri item
+media_rejected over number
+  Qwen: exceeded limit on max data-uri per request
 media_rejected over sides
   Qwen: image length and width do not meet
 media_rejected

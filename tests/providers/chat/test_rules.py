@@ -178,6 +178,8 @@ def image(data: bytes, declared: str = "image/png") -> dict[str, Any]:
         ("image exceeds 4 MB maximum: 6388608 bytes > 4194304 bytes", {"0.2", "0.3"}),
         ("image dimensions exceed max allowed size: 2000 pixels", set()),
         ("Invalid request: image size is too large, at most 6 MB", {"0.3"}),
+        ("<400> InternalError.Algo.InvalidParameter: Exceeded limit on max bytes per data-uri item : 8000000", {"0.3"}),
+        ("Exceeded limit on max bytes per data-uri item : 10485760", set()),
         ("The image data does not represent a valid image", {"0.4"}),
         ("cannot identify image file", {"0.4"}),
     ],
@@ -213,6 +215,8 @@ def pictured(*messages: int) -> Request:
         ("At most 3 image(s) may be provided in one prompt.", (1, 1, 1, 1), {"0.0"}),
         ("At most 3 image(s) may be provided in one prompt.", (4, 1), set()),  # maybe in one message
         ("Too many images in the request.", (1, 1, 1, 1), set()),  # by how many?
+        ("Exceeded limit on max data-uri per request: 3", (2, 1, 2), {"0.0", "0.1"}),
+        ("Exceeded limit on max data-uri per request: 3", (4, 1), set()),
     ],
 )
 def test_of_too_many_images_the_oldest_go_where_the_number_is_one_of_the_request(
