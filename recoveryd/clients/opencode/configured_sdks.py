@@ -37,8 +37,12 @@ _PROTOCOLS = {
     "@ai-sdk/xai": "xai.chat",
 }
 _MESSAGES = "@ai-sdk/anthropic"
-# Where the client's own gateway is asked, by its catalog (that of 1.18.34), with models of this name.
-_ZEN = ("opencode", "claude-", "https://opencode.ai/zen/v1/messages")
+# Where the client's own gateway is asked, by its catalog (that of 1.18.34), with models of these names.
+_ZEN = "opencode"
+_ASKED_ON_ZEN = (
+    (re.compile(r"claude-"), "https://opencode.ai/zen/v1/messages"),
+    (re.compile(r"gpt-\d"), "https://opencode.ai/zen/v1/responses"),
+)
 _FAMILY = ("opencode", "kilo", "mimocode")
 _HIDDEN = (".opencode", ".kilo", ".kilocode", ".mimocode")
 # What the SDKs go by where no configuration says anything.
@@ -112,8 +116,8 @@ def as_asked(failure: Failure, directory: str = "", root: str = "", client: str 
 
 
 def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
-    """Tell where a provider is asked in the form of Anthropic's; "" where that is not said of all models, or a file
-    can't be read.
+    """Tell where a provider is asked in the form of Anthropic's, and the client's own gateway for GPT; "" where that is
+    not said of all models, or a file can't be read.
     """
     files = list(_merged(directory, root, client))
     if None in files:
@@ -123,8 +127,8 @@ def _messages_address(failure: Failure, directory: str, root: str, client: str) 
     bases = [one.base for one in said if one.base][-1:]  # the last file wins
     addresses = {address.rstrip("/") for address in bases or (a for one in said for a in one.addresses)}
     if not (packages or addresses):
-        gateway, models, address = _ZEN
-        return address if failure.provider == gateway and failure.model.startswith(models) else ""
+        at_zen = (address for models, address in _ASKED_ON_ZEN if models.match(failure.model))
+        return next(at_zen, "") if failure.provider == _ZEN else ""
     spoken = packages == {_MESSAGES} or (not packages and failure.provider == "anthropic")
     told = addresses.pop() if spoken and len(addresses) == 1 else ""
     return f"{told}/messages" if told and "{" not in told else ""  # what stands in braces the client's shell says

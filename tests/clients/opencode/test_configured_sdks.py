@@ -322,6 +322,17 @@ def test_claude_on_the_clients_own_gateway_is_asked_as_anthropic_is(folder: Path
     assert provider_of(as_asked(zen)) is None
 
 
+def test_gpt_on_the_clients_own_gateway_is_asked_by_the_responses_api(folder: Path) -> None:
+    zen = replace(LONG, provider="opencode", model="gpt-5.2-codex")
+    failure = as_asked(zen)
+    assert rules_for(failure, wires_of(failure, protocols.protocol_of(failure), [NEW])).name == "openai"
+    for model in ("gpt-oss-120b", "gemini-3-pro"):
+        assert as_asked(replace(zen, model=model)).error.url == ""
+    led = {"opencode": {"options": {"baseURL": "https://example.com/v1"}}}
+    (folder / "opencode.json").write_text(json.dumps({"provider": led}))
+    assert as_asked(zen).error.url == ""
+
+
 def test_the_address_in_the_error_goes_before_that_of_the_configuration(folder: Path) -> None:
     told = {"lab": {"npm": NPM, "options": {"baseURL": "https://gateway.example.com/v1"}}}
     (folder / "opencode.json").write_text(json.dumps({"provider": told}))
