@@ -45,10 +45,10 @@ def install(arguments: argparse.Namespace) -> int:
     steps.say(f"clients found: {', '.join(clients) or 'none yet; they are waited for'}")
     for note in _notes(config, made, place):
         steps.say(f"note: {note}")
-    manager.start(made, steps.say)
-    if arguments.plugin:
+    if arguments.plugin:  # before it starts, which it may not yet: another one may run
         plugin.put_or_leave_plugins(plugin.put_plugins, config, arguments, steps.say)
     shell_files.put_shell_files(steps.say)
+    manager.start(made, steps.say)
     for note in shell_files.what_is_left_to_do():
         steps.say(f"note: {note}")
     log = paths.log_file(state)

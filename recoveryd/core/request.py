@@ -69,7 +69,7 @@ class Request:
     `padded`: the client sends messages of its own between these, one behind each at the most, and blocks of its own
     before theirs; so a place in an error lies further on.
 
-    `by_others`: the stored answers that another model gave than the one that is asked, as far as is known.
+    `by_others`: the stored answers that the model which is asked did not give, as far as is known.
     """
 
     turns: tuple[Turn, ...]

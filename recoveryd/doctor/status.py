@@ -113,7 +113,7 @@ def quick_status(config: Config, stores: Sequence[Store], state_dir: Path, confi
     """
     found = [StoreStatus(store.id, None, watched_by(store, state_dir), "") for store in stores]
     summary = LedgerSummary(problem=_unreadable(paths.ledger_file(state_dir)))
-    return _status(config, found, summary, state_dir, config_file, now)
+    return _status(config, found, summary, state_dir, config_file, now, tried=False)
 
 
 def _status(
@@ -123,6 +123,8 @@ def _status(
     state_dir: Path,
     config_file: Path,
     now: float,
+    *,
+    tried: bool = True,
 ) -> Status:
     named: Sequence[str] = config.ignore
     ignore_problem = ""
@@ -142,7 +144,7 @@ def _status(
         log=paths.log_file(state_dir),
         ignore_problem=ignore_problem,
         any_kind=bool(config.kinds),
-        unwritable=why_unwritable(paths.ledger_file(state_dir)) or _why_no_room(state_dir),
+        unwritable=why_unwritable(paths.ledger_file(state_dir)) or _why_no_room(state_dir, tried=tried),
     )
 
 
@@ -158,10 +160,12 @@ def why_unwritable(ledger: Path) -> str:
     return ""
 
 
-def _why_no_room(state_dir: Path) -> str:
-    """Tell, in a sentence, that nothing can be kept in the state folder; "" where it can, or nobody knows."""
+def _why_no_room(state_dir: Path, *, tried: bool) -> str:
+    """Tell, in a sentence, that nothing can be kept in the state folder (`tried`: by a write); "" where it can, or
+    nobody knows.
+    """
     full = f"The disk of {state_dir}, or your quota of it, is full, so nothing is repaired: make room."
-    return full if is_full(state_dir, by_write=True) else ""
+    return full if is_full(state_dir, by_write=tried) else ""
 
 
 def _unreadable(ledger: Path) -> str:

@@ -32,7 +32,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import not_told_yet, propose_shorter, why_left_over
-from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, why_unknown
+from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, takes_alike, why_unknown
 from recoveryd.tell import deeds_sentence, next_step, no_longer_seen, places
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ class Proposer:
             kinds=FORESEEN.intersection(config.kinds) if case.event.ahead else frozenset(config.kinds),
             known=earlier.kinds if earlier else (),
             binds=_may_bind(case),
+            by_others=_by_others(client, session, case.failure),
         )
 
     def _marks(self, case: Case) -> Marks:
@@ -328,6 +329,14 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) 
     if KINDS[kind].by_client:
         return provider
     return Refusal(f"{why_unknown(failure)}, so nothing can be proved: {next_step(kind, client.way_back)}")
+
+
+def _by_others(client: Client, session: Session, failure: Failure) -> frozenset[str]:
+    """Return the answers that tell nothing of what the model which is asked takes: another's, and of a command."""
+    given = {"providerID": failure.provider, "modelID": failure.model}
+    answers = ((m, {**given, **m.data}) for m in session.messages if m.role == "assistant")
+    others = (m for m, by in answers if client.by_shell(m) or not takes_alike(failure, by["providerID"], by["modelID"]))
+    return frozenset(m.id for m in others)
 
 
 def _may_bind(case: Case) -> bool:

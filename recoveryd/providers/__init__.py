@@ -13,6 +13,7 @@ from recoveryd.providers.find import (
     provider_of,
     rules_for,
     size_of,
+    takes_alike,
     why_unknown,
 )
 from recoveryd.providers.no_rules import NO_RULES
@@ -36,6 +37,7 @@ __all__ = [
     "provider_of",
     "rules_for",
     "size_of",
+    "takes_alike",
     "turned_away",
     "why_unknown",
 ]

@@ -6,6 +6,7 @@ Only where a provider's rules are known may its sessions be edited.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from recoveryd.core import Failure, Kind, RecordedError, Size, Wire
 from recoveryd.providers.anthropic import bound_thinking
@@ -101,6 +102,13 @@ def size_of(error: RecordedError) -> Size:
 def provider_of(failure: Failure) -> Provider | None:
     """Return the provider whose rules the next request is held to; None where they are not known."""
     return next((known for known in _WITH_RULES if known.spoke(failure)), None)
+
+
+def takes_alike(failure: Failure, provider: object, model: object) -> bool:
+    """Whether a model of a provider, as a client names them, is held to the rules of the one that failed, by the same
+    provider.
+    """
+    return provider == failure.provider and provider_of(replace(failure, model=str(model))) is provider_of(failure)
 
 
 def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:

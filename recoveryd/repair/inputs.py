@@ -56,7 +56,7 @@ class PlanInput:
     so far. `kinds`: those that may be repaired; each edit of a plan answers a violation of one of them. `claims` and
     `known` are those of an earlier plan for the same failure, and the kinds that it found: once something is edited,
     the place that the error names is another one, and what the error is about may be healed while the rest is not.
-    `binds`: the model may tie its thinking to all that stands before it.
+    `binds`: the model may tie its thinking to all that stands before it. `by_others`: as in `Request`.
     """
 
     session: Session
@@ -70,6 +70,7 @@ class PlanInput:
     kinds: frozenset[Kind] = ALL_KINDS
     known: tuple[Kind, ...] = ()
     binds: bool = True
+    by_others: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

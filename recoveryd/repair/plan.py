@@ -74,19 +74,12 @@ def objections(session: Session, wires: Sequence[Wire], provider: Provider, clai
 
 def claims_of(given: PlanInput, request: Request) -> Claims:
     """Look up, before planning, what the error tells of the request that failed, not of the stored list."""
-    request = replace(request, by_others=_by_others(given))
+    request = replace(request, by_others=given.by_others)
     claims = given.provider.claims(given.evidence, request, _named(given))
     if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)
         return replace(claims, accused=claims.accused | thinking)
     return claims
-
-
-def _by_others(given: PlanInput) -> frozenset[str]:
-    """Return the answers that name another provider or model than the failure does."""
-    asked = {"providerID": given.failure.provider, "modelID": given.failure.model}
-    answers = (m for m in given.session.messages if m.role == "assistant")
-    return frozenset(m.id for m in answers if any(m.data.get(key, of) != of for key, of in asked.items() if of))
 
 
 def _named(given: PlanInput) -> Block | None:

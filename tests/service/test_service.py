@@ -462,6 +462,14 @@ def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: 
     assert "did not start" in err and words in err
 
 
+def test_where_it_can_t_start_yet_the_rest_is_there(home: Path, run: Run, fakes: Fakes) -> None:
+    """Another one runs, as behind `demo`: once that has ended, the service begins by itself."""
+    (fakes.folder / "failing").write_text("75")
+    code, out, _ = run("install")
+    assert code == 1 and "completions/recoveryd" in out and "man1/recoveryd.1" in out
+    assert any(str(path).endswith("completions/recoveryd") for path in tree(home))
+
+
 def test_a_bad_configuration_is_told_before_anything_is_written(home: Path, run: Run, fakes: Fakes) -> None:
     config(home, "max_retries = 0\n")
     before = tree(home)
