@@ -56,7 +56,7 @@ invalid_unicode
 media_rejected over bytes
   Anthropic: image exceeds * maximum
 media_rejected over sides
-  Anthropic: image dimensions exceed max allowed | limit for many-image requests
+  Anthropic: image dimensions exceed max allowed | limit for many-image requests | size for many-image requests
 media_rejected over request
   Anthropic: request exceeds the maximum size | request too large (max #mb
 media_rejected over number

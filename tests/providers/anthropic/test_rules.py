@@ -295,6 +295,7 @@ def test_an_image_may_have_10_mb_or_what_the_error_says() -> None:
         ("image exceeds 6 MB maximum: 8388608 bytes > 6291456 bytes", 6),
         ("image is too large", 5),
         ("image dimensions exceed max allowed size: 8000 pixels", 0),
+        ("image exceed max allowed size for many-image requests: 2000 pixels", 0),
         ("Image count 25 exceeds limit 20 per request.", 0),
     ],
 )
