@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -70,8 +69,10 @@ def uninstall(arguments: argparse.Namespace) -> int:
     if arguments.purge and (count := leave.count_recoveries(state)):
         insist(_lost(count), yes=arguments.yes)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
-    with suppress(RecoverydError):
+    try:
         manager.check()  # the manager says where its files are; without it they are removed all the same
+    except RecoverydError:
+        leave.while_no_service(state)
     named = arguments.config or manager.named_config() or background.config()  # before they are gone
     config = named or paths.config_file()
     manager.stop(steps.say)

@@ -80,6 +80,8 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
     config_of(arguments)  # one that is not sound is said here, and not in the log
     if other := _others(arguments):
         hint = "Two would be in each other's way: end that one first."
+        if other[0].doing == "service":
+            hint = f"Two would be in each other's way. {base.how_to_end(other[0].pid)}"
         raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).", hint)
     config = arguments.config.absolute() if arguments.config else None
     named = ("--config", str(config)) if config else ()
@@ -93,6 +95,9 @@ def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -
     if background.stop(say):
         return
     if other := _others(arguments):
+        if other[0].doing == "service":
+            says = f"recoveryd runs as a service ({other[0]}), which can't be ended from here."
+            raise RefusedError(says, base.how_to_end(other[0].pid))
         hint = "End it there (Ctrl-C in a terminal)."
         raise RefusedError(f"recoveryd runs {HOW.get(other[0].doing, '')} ({other[0]}), not by `start`.", hint)
     say("nothing runs")

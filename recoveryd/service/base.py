@@ -77,6 +77,11 @@ def no_manager(what: str, hint: str = "") -> RecoverydError:
     return RecoverydError(f"recoveryd can't be installed as a service here: {what}.", f"{hint} {otherwise}".strip())
 
 
+def how_to_end(pid: int) -> str:
+    """Say what ends a process of the service where `stop` can't: a shell of su or sudo can't reach its manager."""
+    return f"By su or sudo its manager can't be reached: log in as this user. Or end it: `kill {pid}`."
+
+
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:
     """Run a command of the service manager; returns its answer. Raises TimeoutExpired after `limit` seconds,
     RecoverydError.

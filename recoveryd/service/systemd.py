@@ -111,6 +111,10 @@ class Systemd:
             return
         try:
             self.check()
+        except RecoverydError:
+            say("not stopped: its manager can't be reached from here")
+            return
+        try:
             self._must("disable", "--now", UNIT)
         except RecoverydError as error:
             say(f"not stopped: {error.message}")

@@ -12,7 +12,7 @@ from recoveryd.core import BusyError, RecoverydError, command_line
 from recoveryd.disk import watchers
 from recoveryd.ledger import Ledger, Upkeep, is_there
 from recoveryd.service import shell_settings
-from recoveryd.service.base import Say
+from recoveryd.service.base import Say, how_to_end
 from recoveryd.settings import paths
 
 
@@ -28,12 +28,23 @@ def count_recoveries(state: Path) -> int:
         return 1
 
 
+def while_no_service(state: Path) -> None:
+    """Let nothing be uninstalled while a service runs whose manager can't be reached, but raise `BusyError`: once its
+    unit is gone, `stop` does not end it any more.
+    """
+    for holder in watchers(paths.lock_dir(state)):
+        if holder.doing == "service":
+            says = f"recoveryd runs as a service ({holder}), which can't be ended from here, so nothing is removed."
+            raise BusyError(says, f"{how_to_end(holder.pid)} Then run `{command_line('uninstall')}` again.")
+
+
 def while_alone(state: Path) -> None:
     """Let nothing be uninstalled while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
     for holder in watchers(paths.lock_dir(state)):
+        end = how_to_end(holder.pid) if holder.doing == "service" else "End that one."
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
-            f"End that one, and run `{command_line('uninstall')}` again.",
+            f"{end} Then run `{command_line('uninstall')}` again.",
         )
 
 

@@ -170,6 +170,24 @@ def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tree: Tree) -> Non
             assert code == expected and f"pid {os.getpid()}" in err
 
 
+@pytest.mark.parametrize("how", ["no manager", "no unit"])
+def test_a_service_that_the_manager_does_not_end_is_told_with_what_does(
+    run: Run, fakes: Fakes, tree: Tree, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """In a shell of su or sudo, which can't reach the manager; or where the unit is gone, and the process is not."""
+    monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getpid()))
+    if how == "no manager":
+        unit = Path.home() / ".config/systemd/user/recoveryd.service"
+        unit.parent.mkdir(parents=True)
+        unit.write_text("# recoveryd install\n")
+        (fakes.folder / "unreachable").touch()
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        for command, expected in (("start", 75), ("restart", 75), ("stop", 4), ("uninstall", 75)):
+            code, _, err = run(command)
+            assert code == expected and "Ctrl-C" not in err
+            assert f"log in as this user. Or end it: `kill {os.getpid()}`." in " ".join(err.split())
+
+
 @pytest.mark.usefixtures("fakes")
 def test_a_run_for_other_stores_is_in_nobodys_way(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`status` says that none runs and names `start`."""

@@ -347,6 +347,28 @@ def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_pa
 
 
 @pytest.mark.parametrize("how", ["no manager", "no systemctl"])
+def test_a_service_that_can_not_be_ended_from_here_keeps_its_files(
+    home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """In a shell of su or sudo: without its unit nothing of ours would ever end it."""
+    assert run("install")[0] == 0
+    if how == "no manager":
+        (fakes.folder / "unreachable").touch()
+    else:
+        monkeypatch.setenv("PATH", str(home))
+    monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getpid()))
+    with StoreLock(home, paths.lock_dir(state(home)), "store"):
+        before = tree(home)
+        code, out, err = run("uninstall", "--purge", "--yes")
+        assert (code, out, tree(home)) == (75, "", before)
+        said = " ".join(err.split())
+        assert "nothing is removed" in said and f"`kill {os.getpid()}`. Then run `recoveryd uninstall` again." in said
+    code, out, _ = run("uninstall")
+    assert (code, unit(home).exists(), "can't be installed" in out) == (0, False, False)
+    assert "not stopped: its manager can't be reached from here" in out
+
+
+@pytest.mark.parametrize("how", ["no manager", "no systemctl"])
 def test_without_a_user_manager_it_says_what_to_do_and_writes_nothing(
     home: Path, run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
