@@ -54,7 +54,7 @@ empty_content
 invalid_unicode
   Anthropic, AWS: no low surrogate in string | surrogates not allowed
 media_rejected over bytes
-  Anthropic: image exceeds * maximum
+  Anthropic [unless pixel, dimension]: image exceeds * maximum
 media_rejected over sides
   Anthropic: image dimensions exceed max allowed | limit for many-image requests | size for many-image requests
 media_rejected over request

@@ -49,6 +49,7 @@ media_rejected over number
   Qwen: exceeded limit on max data-uri per request
 media_rejected over sides
   Qwen: image length and width do not meet
+  Volcengine: image exceeds the maximum allowed total pixels
 media_rejected
   Mistral: has an invalid format. Allowed formats are
   llama.cpp: failed to load image or audio file

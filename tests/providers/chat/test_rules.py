@@ -177,6 +177,7 @@ def image(data: bytes, declared: str = "image/png") -> dict[str, Any]:
         ("image exceeds 6 MB maximum: 8388608 bytes > 6291456 bytes", {"0.3"}),
         ("image exceeds 4 MB maximum: 6388608 bytes > 4194304 bytes", {"0.2", "0.3"}),
         ("image dimensions exceed max allowed size: 2000 pixels", set()),
+        ("Image 0 failed: Image exceeds the maximum allowed total pixels. Maximum allowed: 36000000 pixels.", set()),
         ("Invalid request: image size is too large, at most 6 MB", {"0.3"}),
         ("<400> InternalError.Algo.InvalidParameter: Exceeded limit on max bytes per data-uri item : 8000000", {"0.3"}),
         ("Exceeded limit on max bytes per data-uri item : 10485760", set()),
