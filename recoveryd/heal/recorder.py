@@ -206,7 +206,8 @@ class Recorder:
         if before is not None:
             says = "and it was refused again by a client that may not have read it since: open it anew and prompt it"
             then = "; if that is refused too, leave it open and run `recoveryd scan --repair`" * client.edits_shift
-            raise UnreadError(f"What is stored was repaired before ({before.id}), {says}{then}.")
+            how = client.go_on(case.store, session.id)
+            raise UnreadError(f"What is stored was repaired before ({before.id}), {says}{then}. {how}.")
         failed = session.message(failure.message)
         asked = str(failed.data.get("parentID")) if failed is not None else ""
         handled = self._ledger.handled(failure.store, failure.session, asked)

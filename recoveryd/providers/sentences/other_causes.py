@@ -54,7 +54,7 @@ _FAMILIES = (
         r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
         r"|reasoning.{0,3}effort|effort parameter|anthropic-beta|temperature|top_p|unsupported (parameter|value)"
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
-        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting",
+        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires",
         "a setting of the request. Look at the model's options in the client.",
     ),
     (
@@ -124,8 +124,8 @@ _PLACE = re.compile(
     r"\b(messages?|contents?|input|parts)(\[\d|\.\d|: ?\d)|\bmessages? (at )?(index|position) \d"
     r"|\b((redacted_)?thinking|(server_)?tool_(use|result)|image|document)[`'\"]? (content )?blocks?\b"
 )
-# But of any image it says the same, wherever it stands.
-_TEXT_ONLY = re.compile(r"unknown variant .{0,2}image_url")
+# But of any image it says the same, wherever it stands, and of what the client marks anew with each request.
+_OF_ALL = re.compile(r"unknown variant .{0,2}image_url|\bcache_control\S{0,40} extra inputs")
 # Of these nobody has looked at the history yet.
 _TURNED_AWAY = (
     "the account",
@@ -148,7 +148,7 @@ def _about(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
     said = sorted(error.texts[:8], key=lambda text: text == error.name)  # the client's own name for it comes last
     # Apart: "Bad Request" before "signature of ..." speaks of no "request signature".
     text = _BLANKS.sub(" ", " | ".join(text[:_LOOKED_AT] for text in said)).strip().lower()
-    if _PLACE.search(text) and error.status not in _BEFORE and not _TEXT_ONLY.search(text):
+    if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return ""
     known = (text, by_status.get(error.status, ""))
     return next((words for one in known for pattern, words in _PATTERNS if pattern.search(one)), "")

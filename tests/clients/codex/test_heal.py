@@ -568,6 +568,7 @@ def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread
     assert event is not None
     assert event.outcome is Outcome.PENDING
     assert "open it anew and prompt it" in event.detail
+    assert event.detail.endswith(f"To go on: codex resume {THREAD}.")
     assert event.until_written
     with place.ledger() as ledger:
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
