@@ -115,6 +115,9 @@ class GrowingFiles(ABC, Generic[Found]):
         status = self._stat(session_id, found)
         return Stamp(status.st_mtime_ns, (found, status.st_ino, status.st_size, status.st_ctime_ns))
 
+    def located(self, changes: Sequence[Change]) -> list[Change]:
+        return list(changes)
+
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         del entry, changes
         return None

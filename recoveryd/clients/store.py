@@ -237,6 +237,9 @@ class Store(Protocol):
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read many records, each as `read` does."""
 
+    def located(self, changes: Sequence[Change]) -> list[Change]:
+        """Give changes of the ledger the keys of their records today: an older recoveryd may have made others."""
+
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         """Tell why the before-images of a recovery must not be put back as the session is now, whoever asks for it."""
 
@@ -268,9 +271,7 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
 
 
 def root_session(store: Store, session_id: str) -> tuple[str, str]:
-    """Return, by what a store tells, the session that a person began, of which this one may be a subagent, and its
-    title.
-    """
+    """Return, by what a store tells, the session that a person began, of which this may be a subagent; its title."""
     titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
     return titled[-1] if titled else (session_id, "")
 
@@ -305,9 +306,7 @@ def _found(store: Store, changes: Sequence[Change]) -> list[tuple[Change, State]
 
 
 def _state(now: bytes | None, change: Change) -> State:
-    if now == change.after:
-        return "after"
-    return "before" if now == change.before else "other"
+    return "after" if now == change.after else "before" if now == change.before else "other"
 
 
 def is_abandoned(store: Store) -> bool:

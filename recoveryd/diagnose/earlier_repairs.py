@@ -66,8 +66,9 @@ def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
     """Whether all that a repair wrote is stored as it was written. In a store of another sort, to which its client
     moved the session, that is not known: no.
     """
-    left = ledger.left(entry.id)
     try:
+        made = store.located(ledger.changes(entry.id))
+        left = {change.key: digest(change.after) for change in made} or ledger.left(entry.id)
         return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
     except UnknownKeyError:
         return False

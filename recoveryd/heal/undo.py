@@ -88,7 +88,7 @@ def _finish_interrupted(
 
 
 def _end(store: Store, ledger: Ledger, entry: Entry, allowed: Callable[[], object], *, open_turn: bool) -> Interrupted:
-    kept = ledger.changes(entry.id)
+    kept = store.located(ledger.changes(entry.id))
     changes = _of_content(kept)
     store.clean(kept)
     found = stored_images(store, changes)
@@ -220,6 +220,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise RefusedError(says, f"Its originals, as files: {command_line('ledger', 'export', entry.id)}")
     if newer := ledger.later(entry):
         raise _below(ledger, entry, newer)
+    changes = store.located(changes)
     if not dry_run:
         store.clean(changes)
     impossible = store.undo_obstacle(entry, changes)

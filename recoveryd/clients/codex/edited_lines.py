@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
@@ -31,6 +32,11 @@ def split_key(text: str) -> tuple[str, int]:
     if found is None:
         raise UnknownKeyError(f"{text!r} is no record of this store.")
     return found[1], int(found[2])
+
+
+def in_file(change: Change, file: str) -> Change:
+    """Return a change as that of the line of another file that begins at the same byte."""
+    return replace(change, key=edited_line_key(file, split_key(change.key)[1]))
 
 
 def changes(session: Session, edits: Sequence[Edit], file: str) -> list[Change]:

@@ -76,6 +76,12 @@ def is_torn(now: bytes, before: bytes, after: bytes) -> bool:
     return all(byte in both for byte, *both in zip(now, before, after, strict=True))
 
 
+def is_image(now: bytes | None, change: Change) -> bool:
+    """Whether a rollout's line is what a change found or wrote, or, after a crash, half of each."""
+    before, after = change.before or b"", change.after or b""
+    return now is not None and (now in (before, after) or is_torn(now, before, after))
+
+
 def write(fd: int, offset: int, line: bytes) -> None:
     """Write all of a rollout's `line` in its place, at `offset`. OSError."""
     done = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from recoveryd.clients import json_lines
@@ -24,6 +25,7 @@ from recoveryd.clients.codex.rollout_lines import first_line_fault, last_line_fa
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import (
+    CUT_OFF,
     Change,
     DiskError,
     Edit,
@@ -191,11 +193,30 @@ class CodexThreads(GrowingFiles[Found]):
                         torn += in_place.finish(writable, path, halves)
         return torn
 
+    def located(self, changes: Sequence[Change]) -> list[Change]:
+        """Find the file of lines whose keys have the thread's id: once these were of its newest file, whichever that
+        was. What stands in none stays that of the first.
+        """
+        for thread_id in {edited_lines.split_key(change.key)[0] for change in changes}:  # a repair is of one file
+            for file in chain((thread_id,), self._other_files(thread_id)):
+                found = [edited_lines.in_file(change, file) for change in changes]
+                if all(in_place.is_image(self.read(one.key), one) for one in found):
+                    return found
+        return list(changes)
+
+    def _other_files(self, thread_id: str) -> Iterator[str]:
+        """List the files in which a thread goes on, oldest first, by their own ids."""
+        self._list()
+        names = sorted(name for _, name in self._by_file.values() if rollout_paths.thread_of(name) == thread_id)
+        yield from map(rollout_paths.file_of, names)
+
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         """Refuse where the client wrote the thread anew since, and its lines stand elsewhere (`migrate-rollouts`)."""
         found = zip(changes, self.read_all([change.key for change in changes]), strict=True)
         if not self.has(entry.session) or all(
-            now is not None and len(now) == len(change.before or b"") for change, now in found
+            now in (change.before, change.after)
+            or (entry.outcome in CUT_OFF and now is not None and len(now) == len(change.before or b""))
+            for change, now in found
         ):
             return None
         why = f"The lines of thread {entry.session} are not where they were: nothing of {entry.id} can be put back."

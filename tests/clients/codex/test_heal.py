@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,62 @@ def test_what_was_repaired_behind_turns_that_were_all_taken_back_is_undone_in_it
         assert (older.bytes(), place.rollout.bytes(), newest.bytes()) == (healed, stuck, kept)
         take_back(place.store, ledger, place.state, first.id)
     assert (older.bytes(), place.rollout.bytes(), newest.bytes()) == (before, stuck, kept)
+
+
+def older_keys(place: Place) -> None:
+    """What an older recoveryd wrote into its ledger: a key had the thread's id, in whichever file its line was."""
+    with closing(sqlite3.connect(paths.ledger_file(place.state))) as db, db:
+        for table in ("image", "trace"):
+            db.execute(f"UPDATE {table} SET key = 'line/{THREAD}/' || substr(key, -13)")
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_repair_of_an_older_recoveryd_is_found_in_the_file_where_it_was_made(place: Place, alike: bool) -> None:
+    """Also where a line of the first file begins at the same byte, as where the same prompt was sent again."""
+    if not alike:
+        place.rollout.asks("another one, which is longer by far")
+    place.rollout.healthy()
+    first, kept = place.rollout, place.rollout.bytes()
+    place.rollout = goes_back(place, by=False)
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    healed = place.rollout.bytes()
+    older_keys(place)
+    with place.ledger() as ledger:
+        [key] = [change.key for change in ledger.changes(event.id)]
+        assert (place.store.read(key) is not None) is alike
+        found = finding_of(place.store, THREAD, Recovery(Context(ledger, Config(), place.state, clients=place.clients)))
+    assert found is not None and not found.stuck and (found.healed, found.recovery) == (True, event.id)
+    assert place.heal() is None
+    with place.ledger() as ledger:
+        take_back(place.store, ledger, place.state, event.id, dry_run=True)
+        assert place.rollout.bytes() == healed
+        take_back(place.store, ledger, place.state, event.id)
+    assert (place.rollout.bytes(), first.bytes()) == (before, kept)
+
+
+def test_no_line_of_another_file_is_written_over_by_force(place: Place) -> None:
+    place.rollout.healthy()
+    first = place.rollout
+    place.rollout = goes_back(place, by=False)
+    place.rollout.stuck()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    older_keys(place)
+    with place.ledger() as ledger:
+        [change] = ledger.changes(event.id)
+        offset, length = int(change.key[-13:]), len(change.before or b"")
+        at = first.path.read_bytes()[:offset]
+        first.path.write_bytes(at + b"x" * length + b"\n")  # as long, and none of ours
+        kept = first.bytes()
+        place.rollout.path.unlink()
+        for force in (True, False):
+            with pytest.raises(RefusedError, match="not where they were") as refused:
+                take_back(place.store, ledger, place.state, event.id, force=force)
+            assert refused.value.hint.endswith(f"ledger export {event.id}")
+    assert first.bytes() == kept
 
 
 @pytest.mark.parametrize("forced", [True, False])

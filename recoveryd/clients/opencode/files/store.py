@@ -259,6 +259,9 @@ class OpencodeFiles:
     def read_all(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self.read(key) for key in keys]
 
+    def located(self, changes: Sequence[Change]) -> list[Change]:
+        return list(changes)
+
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         """Refuse where a revert was staged since, to an id that would go."""
         return opencode_content.undo_obstacle(entry, changes, lambda: self.load(entry.session).revert)
