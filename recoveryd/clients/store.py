@@ -16,9 +16,7 @@ State = Literal["before", "after", "other"]
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """What a store's look tells of the newest end of a session: failed, running, answered. All times are milliseconds
-    since the epoch.
-    """
+    """What a store's look tells of the newest end of a session. All times are milliseconds since the epoch."""
 
     failure: Failure | None = None  # stuck now: nothing was answered since
     running: int = 0  # when the newest unfinished assistant message was made; 0 when the last one is finished
@@ -33,6 +31,7 @@ class SessionStatus:
     copied: bool = False  # so since it is a copy, and failed in the session before; else its user took the turn back
     directories: tuple[str, ...] = ()  # in which it went on last, and to which it was moved; none: not told
     copied_at: int = 0  # when, of a session of the same store; 0: it may come from elsewhere
+    broke_off_alike: bool = False  # the answer before the failure broke off with the same error
     of_parent: bool = False  # a subagent that is sent its parent's conversation before its own: the fault may be there
 
     @property

@@ -23,7 +23,7 @@ from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import as_refused, stored_repair
-from recoveryd.providers import candidates, other_cause
+from recoveryd.providers import candidates, other_cause, speaks_of_length
 
 _BROKE_OFF = "The answer broke off: its beginning is stored, so the provider took the history. Send the prompt again."
 _UNDER_WAY_MS = 5_000  # so long a prompt is believed to be on its way: its client stores the answer once that begins
@@ -40,10 +40,10 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     if found is not None or failure is None or look.newer:
         return found
     if look.kept is None:
-        return _refused(store, failure, OF_PARENT if look.of_parent else "")
+        return _refused(store, look, failure, OF_PARENT if look.of_parent else "")
     kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
     if kept.failure is not None and not kept.newer:
-        return _refused(store, kept.failure)
+        return _refused(store, kept, kept.failure)
     return Diagnosis(failure, None, error_evidence(failure), code=code)
 
 
@@ -93,25 +93,28 @@ class _Finder:
         return None if 0 <= self._context.now_ms - asked < _UNDER_WAY_MS else found
 
 
-def _refused(store: Store, failure: Failure, otherwise: str = "") -> Diagnosis:
+def _refused(store: Store, look: SessionStatus, failure: Failure, otherwise: str = "") -> Diagnosis:
     """Diagnose an error of no kind in the newest answer: it is not about the history, or (`otherwise`: the code for
     that) nobody knows its words.
     """
     about = other_cause(failure.error)
     unknown = otherwise or (OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED)
-    if not about and unknown == REFUSED and _broke_off(failure):
+    if not about and unknown == REFUSED and _broke_off(look, failure):
         about = _BROKE_OFF
     evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
     code = ELSEWHERE if about else unknown
     return Diagnosis(failure, None, evidence, code=code)
 
 
-def _broke_off(failure: Failure) -> bool:
+def _broke_off(look: SessionStatus, failure: Failure) -> bool:
     """Whether what failed is an answer that had begun: the provider took the history. Not where a summary failed, which
-    the client asks for anew, nor where the words may be of a kind.
+    the client asks for anew, nor where the words may be of a kind or speak of what the context takes: that may be full.
+    Nor where the answer before it broke off alike: that is no accident.
     """
-    known = failure.error.kind is not None or candidates(failure.error)
-    return failure.begun and not failure.of_summary and not known
+    error = failure.error
+    if not failure.begun or failure.of_summary or look.broke_off_alike:
+        return False
+    return error.kind is None and not candidates(error) and not speaks_of_length(error)
 
 
 def _asker_went_on(store: Store, failure: Failure) -> bool:

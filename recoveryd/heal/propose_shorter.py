@@ -95,6 +95,7 @@ def propose_shorter(
         by_itself=known.by_itself,
         cleared_since=known.cleared_since,
         tried=tried,
+        begun=stuck.failure.begun,
     )
     made = shorten(case)
     if isinstance(made, Refusal):

@@ -20,6 +20,7 @@ from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, known_sentences
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
+from recoveryd.providers.sentences.sizes import speaks_of_length
 
 __all__ = [
     "MODEL_WORDS",
@@ -37,6 +38,7 @@ __all__ = [
     "provider_of",
     "rules_for",
     "size_of",
+    "speaks_of_length",
     "takes_alike",
     "turned_away",
     "why_unknown",

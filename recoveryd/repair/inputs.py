@@ -83,7 +83,8 @@ class ShortenInput:
     tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the provider ties thinking to all before
     it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were cleared since the
     refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any length where none is
-    known) below which it was refused for something else, as far as is known; `tried`: it was made shorter in vain.
+    known) below which it was refused for something else, as far as is known; `tried`: it was made shorter in vain;
+    `begun`: it was refused within its answer, so the request itself fitted.
     """
 
     session: Session
@@ -102,3 +103,4 @@ class ShortenInput:
     fits_below: float = 0.0
     by_settings: bool = False
     tried: bool = False
+    begun: bool = False

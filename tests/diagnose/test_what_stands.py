@@ -175,6 +175,37 @@ def test_an_answer_that_broke_off_is_no_refusal(scene: Scene, begun: Any) -> Non
 
 
 @pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("the context is full", REFUSED),
+        ("failed to find free space in the KV cache", REFUSED),
+        ("the server stopped at 8192 tokens", REFUSED),
+        ("Unexpected token < in JSON at position 0", ELSEWHERE),
+        (
+            "Reached context length of 4096 tokens, and this model does not support overflow",
+            Kind.CONTEXT_OVERFLOW.value,
+        ),
+    ],
+)
+def test_an_answer_that_broke_off_since_the_context_is_full_does_so_again(
+    scene: Scene, words: str, reason: str
+) -> None:
+    scene.made.user("again")
+    newest = scene.made.assistant(text("half an ans"), error={"name": "UnknownError", "data": {"message": words}})
+    assert scene.found()[3:] == [reason, newest["id"]]
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["the same", "other words"])
+def test_an_answer_that_broke_off_twice_with_the_same_words_did_so_by_no_accident(scene: Scene, again: bool) -> None:
+    scene.made.user("again")
+    scene.made.assistant(text("half an ans"), error=BROKEN_STREAM)
+    scene.made.user("and again")
+    other = {"name": "UnknownError", "data": {"message": "Channel Error"}}
+    newest = scene.made.assistant(text("half"), error=BROKEN_STREAM if again else other)
+    assert scene.found()[3:] == [REFUSED if again else ELSEWHERE, newest["id"]]
+
+
+@pytest.mark.parametrize(
     ("stored", "fields"),
     [
         ([], {}),

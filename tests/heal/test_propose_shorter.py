@@ -78,6 +78,23 @@ def test_of_a_list_of_items_what_was_hidden_is_given_back_if_it_fits(tmp_path: P
         assert done.outcome is Outcome.REFUSED and "can't be made shorter" in done.detail, done
 
 
+def test_an_answer_that_reached_the_end_of_the_context_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
+    """LM Studio tells so within the answer."""
+    model = {"providerID": "lmstudio", "modelID": "qwen3-coder-30b"}
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=model)
+    rng = random.Random(7)
+    session.user(FIRST)
+    for turn in range(8):
+        session.assistant(bash(rng, 26_000))
+        session.assistant(f"step {turn}")
+        session.user(f"on, {turn}")
+    full = "Reached context length of 64000 tokens with model (arch: qwen3moe) that does not support overflow."
+    session.assistant("half an ans", error={"name": "UnknownError", "data": {"message": full}}, finish=None)
+    spent(session.planted())
+    done = Bench(tmp_path).attempt(tree, tree.keep(session))
+    assert (done.outcome, set(done.actions)) == (Outcome.HEALED, {"clear_output"}), done.detail
+
+
 def test_a_length_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
     session = _refused_summary(tree)
     _log(tree, session, LENGTH)

@@ -105,6 +105,20 @@ def test_without_the_length_it_is_told_by_what_answers_took(name: str) -> None:
     assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
 
 
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_what_was_refused_within_its_answer_is_as_long_as_answers_tell(name: str) -> None:
+    """The request itself fitted: how much of the limit the answer took is not told."""
+    session = session_of(LONG[name], seed=7)
+    made = _shorter(_long(session, size=Size(limit=LIMIT), begun=True))
+    assert 0.85 * SHARE * LIMIT <= OWN + count(_sent(session, made)) <= SHARE * LIMIT
+
+
+def test_a_short_one_whose_answer_alone_was_too_long_is_not_cut() -> None:
+    short = shorten(_long(session_of(LONG["talk"], seed=7), size=Size(limit=1_000_000), begun=True))
+    assert isinstance(short, Refusal) and short.understood
+    assert "of 1000k tokens, and its answer did not fit behind it: prompt it again" in short.reason
+
+
 def test_a_limit_of_the_settings_that_answers_disprove_is_none() -> None:
     """A model that takes less than its client's settings say refuses a session of a third of them, without a number."""
     session = session_of(LONG["talk"], seed=7)

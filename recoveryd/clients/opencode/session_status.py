@@ -52,12 +52,20 @@ def look(
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
+        found = replace(found, broke_off_alike=failed is not None and _broke_off_alike(failed, seen, parts))
         copied_at = ids.copied_at(session, failed) if failed is not None else 0
         if copied_at or (failed is not None and _imported(failed)):
             found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
+
+
+def _broke_off_alike(failed: Message, seen: Sequence[Message], parts: Parts) -> bool:
+    """Whether the answer before the one that failed broke off, too, with the same error."""
+    answers = [message for message in seen if message.role == "assistant"]
+    older = answers[answers.index(failed) + 1 :][:1]
+    return any(one.error == failed.error and any(map(_of_the_model, parts(one.id))) for one in older)
 
 
 def _imported(failed: Message) -> bool:

@@ -78,6 +78,7 @@ context_overflow
   Qwen, SGLang: range of input length should be | input length * exceeds the maximum
   vLLM, TGI: model's context length is only | tokens + max_new_tokens must be | tokens and max_new_tokens must not
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
+  LM Studio, within an answer: reached context length of # tokens
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
   several: tokens, but the configured context size | must be less than max_seq_len
   Volcengine: tokens of image and text exceed max message tokens
@@ -114,4 +115,5 @@ SIZES = compiled(
     "request #asked tokens exceeds the available context size #limit tokens",
     "available context size #limit tokens",
     "loaded with context length of only #limit tokens",
+    "reached context length of #limit tokens",
 )

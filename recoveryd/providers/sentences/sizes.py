@@ -27,6 +27,8 @@ _UNREAD = "failed to parse request"
 _ONE_THING = re.compile(r"\b(image|picture|photo|file|document|attachment|media|pdf)s?\b", re.IGNORECASE)
 _TOKENS = re.compile(r"\btokens?\b|context (length|window|limit)", re.IGNORECASE)
 
+_LENGTH = re.compile(r"\btokens\b|context (length|window|limit|size|shift|overflow|is full)|\bkv cache", re.IGNORECASE)
+
 
 def compiled(*sentences: str) -> tuple[re.Pattern[str], ...]:
     """Compile sentences about a length to patterns: `#asked`, `#limit` and `#output` stand for numbers, `#whole` for
@@ -66,6 +68,11 @@ def size_in(error: RecordedError, sentences: Iterable[re.Pattern[str]]) -> Size:
         return Size()
     of_one = any(_ONE_THING.search(text) for text in texts)
     return Size(by_bytes=True, most_bytes=0 if of_one else named_bytes(texts)[0])
+
+
+def speaks_of_length(error: RecordedError) -> bool:
+    """Whether the words of an error, known or not, speak of what a model's context takes."""
+    return any(_LENGTH.search(_BLANKS.sub(" ", text[:_LOOKED_AT])) for text in error.texts)
 
 
 def _by_bytes(error: RecordedError, texts: list[str]) -> bool:

@@ -110,6 +110,11 @@ def _size(text: str, status: int = 400, name: str = "APIError") -> Size:
         ("Prompt has 5000 tokens, but the configured context size is 4096 tokens", Size(5_000, 4_096)),
         ("length of prompt_tokens (210000) must be less than max_seq_len (131072).", Size(210_000, 131_072)),
         ("the model is loaded with context length of only 8192 tokens, which is not enough", Size(limit=8_192)),
+        (
+            "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support "
+            "mid-generation context overflow. Try reloading with a larger context length",
+            Size(limit=4_096),
+        ),
         ("Prompt exceeds max length", Size()),
         ("Session too large to compact - context exceeds model limit even after stripping media", Size()),
     ],
