@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from rich.console import Console
 
@@ -85,6 +86,14 @@ def put_or_leave_plugins(
         work(config, arguments, say)
     except RecoverydError as error:
         say(f"left: {error.message} {error.hint}".strip())
+
+
+def say_which_are_missing(config: Config, arguments: argparse.Namespace, say: base.Say) -> None:
+    """Say which clients have no plugin, and what brings it; nothing where that can't be told."""
+    with suppress(RecoverydError):
+        for one in _placed(config, arguments):
+            if one.state == "absent":
+                say(f"{one.title} has no plugin: `{command_line('plugin', 'install')}` brings it")
 
 
 def _each(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import Result, render
+from recoveryd.cli.plugin import say_which_are_missing
 from recoveryd.cli.steps import Steps
 from recoveryd.clients import Config
 from recoveryd.core import BusyError, RefusedError, command_line, going_by
@@ -77,7 +78,7 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
     if pid := background.pid():
         say(f"it runs already, in the background (pid {pid})")
         return
-    config_of(arguments)  # one that is not sound is said here, and not in the log
+    sound = config_of(arguments)  # one that is not sound is said here, and not in the log
     if other := _others(arguments):
         hint = "Two would be in each other's way: end that one first."
         if other[0].doing == "service":
@@ -88,7 +89,11 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
     background.start((*base.command(), *named, "run"), os.environ, say, config)
     if config:
         say(f"its configuration: {config}")
-    say(f"it ends when the machine does; `{command_line('install')}` starts it at each login")
+    if of_this_system(os.environ).state() != "none":
+        say(f"it ends when the machine does; `{command_line('install')}` starts it at each login")
+        return
+    say("it ends when the machine or its container does: no service manager that starts it again can be reached here")
+    say_which_are_missing(sound, arguments, say)  # which `install` would bring
 
 
 def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:

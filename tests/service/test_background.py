@@ -141,6 +141,20 @@ def test_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert code == 1 and "recoveryd logs" in err
 
 
+def test_what_starts_it_again_is_named_where_it_can(run: Run, fakes: Fakes) -> None:
+    """In a container `install` can't be done, and what else it brings is named there."""
+    Path(os.environ["XDG_CONFIG_HOME"], "opencode").mkdir(parents=True, exist_ok=True)
+    assert "`recoveryd install` starts it at each login" in " ".join(run("start")[1].split())
+    (fakes.folder / "unreachable").touch()
+    assert run("stop")[0] == 0
+    for command in ("start", "restart"):
+        code, out, _ = run(command)
+        words = " ".join(out.split())
+        assert code == 0 and "recoveryd install" not in words and "no service manager" in words
+        assert "OpenCode has no plugin: `recoveryd plugin install` brings it" in words
+    assert run("plugin", "install")[0] == 0 and "has no plugin" not in run("restart")[1]
+
+
 @pytest.mark.usefixtures("fakes")
 def test_a_restart_goes_by_the_configuration_of_the_start(run: Run, tmp_path: Path) -> None:
     """It may be one that lets nothing be written. One that can't be read leaves what runs as it is."""
