@@ -169,7 +169,8 @@ class Refused:
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
     "document" or "file", where they speak of that alone; `over`: what there is too much of. `longest_name` and
-    `longest_id`: characters that those of a tool call may have; 0: not told. `by_error`: a recorded error says it.
+    `longest_id`: characters that those of a tool call may have; 0: not told. `by_length`: it is said of a tool call
+    that something of it is too long. `by_error`: a recorded error says it.
     """
 
     kind: Kind
@@ -185,14 +186,13 @@ class Refused:
     over: Limit | None = None
     longest_name: int = 0
     longest_id: int = 0
+    by_length: bool = False
     by_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The value of a turn that failed, as the client recorded it: on a new assistant message, which is empty where the
-    provider refused the request.
-    """
+    """The value of a turn that failed, as its client recorded it: on a new message, empty where it was refused."""
 
     store: str
     session: str

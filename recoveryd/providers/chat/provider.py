@@ -119,7 +119,7 @@ def _of_form(refused: Refused, dialect: Dialect) -> Claims:
     if refused.kind is not Kind.TOOL_CALL_INVALID:
         return Claims()
     told = Claims(longest_name=refused.longest_name, longest_id=refused.longest_id)
-    if told != Claims() or not refused.by_error or "arguments" in refused.said:
+    if told != Claims() or not refused.by_length or "arguments" in refused.said:
         return told
     return Claims(longest_name=dialect.told_name, longest_id=dialect.told_id)
 

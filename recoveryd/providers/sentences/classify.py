@@ -64,8 +64,9 @@ def classify(error: RecordedError) -> Refused | None:
     said, over = (only.said, only.over) if only is not None else ("", None)
     items = named.named_items(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
+    long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
     return Refused(
-        kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, name, own, by_error=True
+        kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, name, own, long, True
     )
 
 

@@ -47,6 +47,9 @@ _LONGEST = re.compile(
     r" maximum length (?P<most>\d{1,5})\b",
     re.IGNORECASE,
 )
+_TOO_LONG = re.compile(
+    r"too long|longer than|at most \d|less than or equal|max(?:imum)?[ _]length|\{\d,\d{1,5}\}", re.IGNORECASE
+)
 _NO_COUNT = r"(?!\d|[.,]\d| ?(?:[kmg]i?b|bytes?|(?:mega)?pixels?|px|mp|dpi|tokens?|x ?\d)\b)"
 _MOST = re.compile(
     r"(?:at most|up to|(?:maximum|max)(?: allowed| number of images| data-uri per request)?(?: of| is|:)?"
@@ -152,6 +155,11 @@ def longest_of_call(texts: Iterable[str]) -> tuple[int, int]:
     found = next(filter(None, (_LONGEST.search(text) for text in texts)), None)
     most = int(found["most"]) if found is not None else 0
     return (most, 0) if found is not None and found["name"] else (0, most)
+
+
+def of_length(texts: Iterable[str]) -> bool:
+    """Whether an error speaks of how long something may be, also in a pattern ("^[a-z]{1,64}$")."""
+    return any(_TOO_LONG.search(text) for text in texts)
 
 
 def _only_item(text: str) -> re.Match[str] | None:

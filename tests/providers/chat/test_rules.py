@@ -145,7 +145,15 @@ def test_what_is_too_long_for_some_gateways_to_models_of_openai_their_error_tell
 
     refused, cut = [("tool_call_invalid", 1)], f"Invalid 'messages[1].tool_calls[0].{field}': string too long."
     assert call(1) == call(1, "Invalid 'messages[9].tool_calls[0].function.arguments': not a JSON object.") == []
+    for words in (
+        "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
+        "empty string. Expected a string with minimum length 1, but got an empty string instead.",
+    ):
+        assert call(1, f"Invalid 'messages[9].tool_calls[0].function.name': {words}") == []
+    assert call(1, "Missing required parameter: 'messages[9].tool_calls[0].id'.") == []
     assert call(1, TOO_LONG.format(field, most)) == call(1, cut) == refused
+    pattern = "Expected a string that matches the pattern '^[a-zA-Z0-9_-]{1,64}$'."
+    assert call(1, cut.replace("string too long.", f"string does not match pattern. {pattern}")) == refused
     assert call(0, TOO_LONG.format(field, most)) == call(1, TOO_LONG.format(field, most + 1)) == []
 
 
