@@ -84,7 +84,7 @@ class ShortenInput:
     it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were cleared since the
     refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any length where none is
     known) below which it was refused for something else, as far as is known; `tried`: it was made shorter in vain;
-    `begun`: it was refused within its answer, so the request itself fitted.
+    `begun`: it was refused within its answer.
     """
 
     session: Session

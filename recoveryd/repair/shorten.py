@@ -135,7 +135,7 @@ def _too_long(work: ShorterSoFar) -> Refusal:
 def _short_enough(case: ShortenInput, before: float, target: float) -> Refusal:
     unit = "" if case.size.by_bytes else " tokens"
     of = f" of {_said(case, known)}" if (known := case.size.most_bytes or case.size.limit) else ""
-    if case.begun and case.refused:
+    if _fitted(case):
         help_ = "prompt it again, and ask for less at once, or choose a model that takes more"
         return Refusal(f"it has about {_said(case, before)}{of}{unit}, and its answer did not fit behind it: {help_}")
     return Refusal(
@@ -165,11 +165,17 @@ def _measured(case: ShortenInput, whole: Request, sent: Request) -> Measure:
     known = Size() if case.cleared_since else case.size
     found = by(known)
     room = known.limit - known.output
-    whole_refused = case.refused and not case.begun
-    if whole_refused and not case.cleared_since and not known.asked and found.total(sent) <= room:
+    if case.refused and not _fitted(case) and not case.cleared_since and not known.asked and found.total(sent) <= room:
         # It was refused, so it is longer than what there is room for: by how much is not told.
         return by(Size(asked=room + 1))
     return found
+
+
+def _fitted(case: ShortenInput) -> bool:
+    """Whether the request itself fitted, and its answer did not: by a limit of settings, which may be wrong, nobody
+    knows.
+    """
+    return case.refused and case.begun and not case.by_settings
 
 
 def _target(case: ShortenInput, before: float, whole: float) -> float:

@@ -78,8 +78,19 @@ def test_of_a_list_of_items_what_was_hidden_is_given_back_if_it_fits(tmp_path: P
         assert done.outcome is Outcome.REFUSED and "can't be made shorter" in done.detail, done
 
 
-def test_an_answer_that_reached_the_end_of_the_context_makes_it_shorter(tmp_path: Path, tree: Tree) -> None:
-    """LM Studio tells so within the answer."""
+@pytest.mark.parametrize(
+    "full",
+    [
+        "Reached context length of 64000 tokens with model (arch: qwen3moe) that does not support overflow.",
+        "Context size has been exceeded.",
+    ],
+)
+def test_an_answer_that_reached_the_end_of_the_context_makes_it_shorter(
+    tmp_path: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    """LM Studio tells so within the answer; so does llama.cpp, which may have less than its client's settings say."""
+    taken = {"id": "lmstudio", "models": {"qwen3-coder-30b": {"limit": {"context": 100_000}}}}
+    monkeypatch.setattr(OpencodeServer, "settings", lambda *_: {"providers": [taken]})
     model = {"providerID": "lmstudio", "modelID": "qwen3-coder-30b"}
     session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=model)
     rng = random.Random(7)
@@ -88,7 +99,6 @@ def test_an_answer_that_reached_the_end_of_the_context_makes_it_shorter(tmp_path
         session.assistant(bash(rng, 26_000))
         session.assistant(f"step {turn}")
         session.user(f"on, {turn}")
-    full = "Reached context length of 64000 tokens with model (arch: qwen3moe) that does not support overflow."
     session.assistant("half an ans", error={"name": "UnknownError", "data": {"message": full}}, finish=None)
     spent(session.planted())
     done = Bench(tmp_path).attempt(tree, tree.keep(session))
