@@ -198,14 +198,14 @@ class CodexThreads(GrowingFiles[Found]):
         was. What stands in none stays that of the first.
         """
         for thread_id in {edited_lines.split_key(change.key)[0] for change in changes}:  # a repair is of one file
-            for file in chain((thread_id,), self._other_files(thread_id)):
+            for file in chain((thread_id,), self._files_of(thread_id)):
                 found = [edited_lines.in_file(change, file) for change in changes]
                 if all(in_place.is_image(self.read(one.key), one) for one in found):
                     return found
         return list(changes)
 
-    def _other_files(self, thread_id: str) -> Iterator[str]:
-        """List the files in which a thread goes on, oldest first, by their own ids."""
+    def _files_of(self, thread_id: str) -> Iterator[str]:
+        """List the files of a thread, oldest first, by their own ids."""
         self._list()
         names = sorted(name for _, name in self._by_file.values() if rollout_paths.thread_of(name) == thread_id)
         yield from map(rollout_paths.file_of, names)
@@ -213,9 +213,9 @@ class CodexThreads(GrowingFiles[Found]):
     def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
         """Refuse where the client wrote the thread anew since, and its lines stand elsewhere (`migrate-rollouts`)."""
         found = zip(changes, self.read_all([change.key for change in changes]), strict=True)
+        loose = entry.outcome in CUT_OFF or len([*self._files_of(entry.session)]) < 2  # of several, it may be another
         if not self.has(entry.session) or all(
-            now in (change.before, change.after)
-            or (entry.outcome in CUT_OFF and now is not None and len(now) == len(change.before or b""))
+            now in (change.before, change.after) or (loose and now and len(now) == len(change.before or b""))
             for change, now in found
         ):
             return None
