@@ -5,6 +5,7 @@ Only where a provider's rules are known may its sessions be edited.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -73,6 +74,8 @@ def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, 
 
 
 SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, other_providers.SURE)
+# Models that are shown images, by their makers' names for them; others may be given words in their place.
+_SEES = re.compile(r"claude|gemini|gpt-(?:4\.1|4o|5)(?!.*spark)")
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
@@ -105,10 +108,13 @@ def provider_of(failure: Failure) -> Provider | None:
 
 
 def takes_alike(failure: Failure, provider: object, model: object) -> bool:
-    """Whether a model of a provider, as a client names them, is held to the rules of the one that failed, by the same
-    provider.
+    """Whether a model of a provider, as a client names them, takes what the one that failed does: it is that one, or
+    another of the same provider that is held to the same rules and, by its name, shown images as they are.
     """
-    return provider == failure.provider and provider_of(replace(failure, model=str(model))) is provider_of(failure)
+    if provider != failure.provider or model == failure.model:
+        return provider == failure.provider
+    other = replace(failure, model=str(model))
+    return _SEES.search(other.model.lower()) is not None and provider_of(other) is provider_of(failure)
 
 
 def rules_for(failure: Failure, wires: Iterable[Wire]) -> Provider:

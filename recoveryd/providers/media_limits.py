@@ -32,20 +32,22 @@ def too_large(
     refused: Refused, request: Request, held: Sequence[Media], weigh: Callable[[Json], int]
 ) -> Sequence[Media]:
     """Choose of `held` those that are meant: the only one; those above the number of bytes that is named, or else the
-    heaviest. Where bytes tell nothing, the only one that no answer stands behind.
+    heaviest. Where bytes tell nothing, the only one that no answer stands behind, unless it is said of bytes, maybe,
+    and a heavier one is there.
 
     `weigh` returns the bytes of one, as it is sent.
     """
     if len(held) < 2:
         return held
+    weights = [weigh(source) for _, source in held]
     if refused.over is not Limit.SIDES:
-        weights = [weigh(source) for _, source in held]
         most = refused.limit or max(LEAST_BASE64, *weights) - 1
         heavy = [one for one, weight in zip(held, weights, strict=True) if weight > most]
         if heavy or refused.limit:
             return heavy
     unanswered = not_answered(request, held)
-    return unanswered if len(unanswered) == 1 else ()
+    plausible = refused.over is Limit.SIDES or all(weigh(source) >= max(weights) for _, source in unanswered)
+    return unanswered if len(unanswered) == 1 and plausible else ()
 
 
 def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:

@@ -205,6 +205,20 @@ def test_an_answer_that_broke_off_twice_with_the_same_words_did_so_by_no_acciden
     assert scene.found()[3:] == [REFUSED if again else ELSEWHERE, newest["id"]]
 
 
+def test_what_numbers_a_request_and_an_answer_that_was_stopped_make_no_other_words(scene: Scene) -> None:
+    for number in (1, 2):
+        scene.made.user("again")
+        words = {
+            "message": f"Compute error. (request id: req_000{number})",
+            "responseBody": f'{{"id": "req_{number}"}}',
+        }
+        newest = scene.made.assistant(text("half an ans"), error={"name": "UnknownError", "data": words})
+        if number == 1:
+            scene.made.user("once more")
+            scene.made.assistant(error={"name": "MessageAbortedError", "data": {"message": "Aborted"}})
+    assert scene.found()[3:] == [REFUSED, newest["id"]]
+
+
 @pytest.mark.parametrize(
     ("stored", "fields"),
     [

@@ -62,10 +62,26 @@ def look(
 
 
 def _broke_off_alike(failed: Message, seen: Sequence[Message], parts: Parts) -> bool:
-    """Whether the answer before the one that failed broke off, too, with the same error."""
-    answers = [message for message in seen if message.role == "assistant"]
-    older = answers[answers.index(failed) + 1 :][:1]
-    return any(one.error == failed.error and any(map(_of_the_model, parts(one.id))) for one in older)
+    """Whether the answer before the one that failed broke off, too, with the same words. One that was stopped before
+    a word of it is passed over.
+    """
+    answers = [message for message in seen if message.role == "assistant" and not _stopped(message)]
+    older = answers[answers.index(failed) + 1 :][:1] if failed in answers else []
+    return any(_words(one) == _words(failed) and any(map(_of_the_model, parts(one.id))) for one in older)
+
+
+def _stopped(message: Message) -> bool:
+    error = message.error
+    by_name = error.get("name") == "MessageAbortedError" if isinstance(error, Mapping) else False
+    return by_name or (error is None and not message.data.get("finish"))
+
+
+def _words(message: Message) -> tuple[str, str]:
+    """Return the name and the words of an error, without what numbers a request: an id, a date."""
+    error = message.error if isinstance(message.error, Mapping) else {}
+    data = error.get("data")
+    said = _text(data, "message") if isinstance(data, Mapping) else ""
+    return _text(error, "name"), " ".join(word for word in said.split() if not any(map(str.isdigit, word)))
 
 
 def _imported(failed: Message) -> bool:

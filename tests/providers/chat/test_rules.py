@@ -250,6 +250,13 @@ def test_an_image_that_an_answer_stands_behind_is_not_the_one_that_is_too_large(
     assert meant("image is too large", sent) == {"1.0"}
 
 
+def test_the_lightest_image_is_not_the_one_that_is_too_large() -> None:
+    """Though no answer stands behind it alone: which model answered the heavier one is not always told."""
+    heavy = Turn("user", (Block(image(png(4, 4) + bytes(2_000_000)), "m", "heavy"),), (("m", ""),))
+    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
+    assert meant("The image is too large.", Request((heavy, answer, pictured(1).turns[0]))) == set()
+
+
 def test_what_another_model_answered_tells_nothing() -> None:
     first, second = pictured(1, 1).turns
     answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))

@@ -433,7 +433,7 @@ def test_images_that_an_answer_stands_behind_were_not_refused(words: str) -> Non
     viewed = [user(image()), call(), {**output(), "output": [image()]}]
     assert [part for _, part, _ in blamed(request(*viewed), words)] == ["2"]
     assert [part for _, part, _ in blamed(request(*seen, user()), words)] == ["0"]
-    drawn = {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo="}
+    drawn = {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo=" * 99}
     assert [part for _, part, _ in blamed(request(*seen, user(), reasoning(), drawn, answer(), user()), words)] == ["4"]
 
 
