@@ -78,8 +78,11 @@ def no_manager(what: str, hint: str = "") -> RecoverydError:
 
 
 def how_to_end(pid: int) -> str:
-    """Say what ends a process of the service where `stop` can't: a shell of su or sudo can't reach its manager."""
-    return f"By su or sudo its manager can't be reached: log in as this user. Or end it: `kill {pid}`."
+    """Say what ends a process of the service where `stop` can't: a shell of su or sudo can't reach its manager, or it
+    is one that `install` did not make.
+    """
+    own = f"if `{command_line('install')}` did not make this service, end it where it was set up"
+    return f"In a shell of su or sudo, log in as this user instead; {own}. Else: `kill {pid}`."
 
 
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:

@@ -199,7 +199,9 @@ def test_a_service_that_the_manager_does_not_end_is_told_with_what_does(
         for command, expected in (("start", 75), ("restart", 75), ("stop", 4), ("uninstall", 75)):
             code, _, err = run(command)
             assert code == expected and "Ctrl-C" not in err
-            assert f"log in as this user. Or end it: `kill {os.getpid()}`." in " ".join(err.split())
+            said = " ".join(err.split())
+            assert "log in as this user instead" in said and "end it where it was set up" in said
+            assert f"Else: `kill {os.getpid()}`." in said
 
 
 @pytest.mark.usefixtures("fakes")
