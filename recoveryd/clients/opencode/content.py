@@ -30,11 +30,14 @@ def is_part(key: str) -> bool:
 
 def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
     """List the keys of the changes whose before-image is a part of a message of OpenCode's that is not among
-    `messages`, nor comes back with them. Nothing can hold it: a row would have no message.
+    `messages`, nor comes back with them. Nothing can hold it: a row would have no message. And of those that edited a
+    message which is not among them: without its parts and its prompt it says what was not.
     """
-    back = {_name(change.key) for change in changes if change.before is not None and not is_part(change.key)}
+    of_messages = [c for c in changes if c.before is not None and not is_part(c.key)]
+    edited = {c.key for c in of_messages if c.after is not None and _name(c.key) not in messages}
+    back = {_name(c.key) for c in of_messages if c.key not in edited}
     of = {c.key: _message_of(c.key, c.before) for c in changes if c.before is not None and is_part(c.key)}
-    return {key for key, message in of.items() if message not in messages and message not in back}
+    return edited | {key for key, message in of.items() if message not in messages and message not in back}
 
 
 def _message_of(key: str, image: bytes) -> str:

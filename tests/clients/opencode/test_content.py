@@ -97,3 +97,12 @@ def test_a_record_is_read_and_laid_open(image: bytes, said: object, shown: objec
 def test_which_records_are_parts() -> None:
     keys = "part/msg_1/prt_1.json", "part/prt_1", "message/ses_1/msg_1.json", "message/msg_1", "session/ses_1"
     assert [content.is_part(key) for key in keys] == [True, True, False, False, False]
+
+
+def test_nothing_of_a_message_comes_back_that_was_only_edited_and_that_the_client_deleted() -> None:
+    """Half of an answer, without its prompt; one that the repair took out does come back, with its parts."""
+    edited, part = Change("message/msg_1", b'{"a":1}', b'{"a":2}'), Change("part/prt_1", row("prt_1", WORDS, 1), WORDS)
+    assert content.homeless([edited, part], {"msg_1"}) == set()
+    assert content.homeless([edited, part], {"msg_0"}) == {"message/msg_1", "part/prt_1"}
+    taken_out = Change("message/msg_1", b'{"a":1}', None)
+    assert content.homeless([taken_out, part], {"msg_0"}) == set()
