@@ -15,6 +15,7 @@ from recoveryd.core import (
     Claims,
     Json,
     Kind,
+    Limit,
     Refused,
     Request,
     Turn,
@@ -115,6 +116,8 @@ def claims(refused: Refused, request: Request) -> Claims:
     if "missing" in refused.said:
         return Claims()
     if refused.kind is Kind.MEDIA_REJECTED:
+        if refused.over is Limit.REQUEST:
+            return Claims()  # how much less of it to send is a question of its length
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
         meant = not_answered(request, held)
         if len(meant) > 1 or any(media.media_fault(source) for _, source in held):

@@ -133,6 +133,12 @@ def test_an_image_is_looked_into_and_only_a_single_one_believed_to_be_damaged_fu
     assert {part for part, _ in said("The document has no pages.", mixed).media} == {"1"}
 
 
+def test_no_image_is_at_fault_where_the_whole_request_has_too_many_bytes() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png(4, 4)).decode()}
+    one = request([words(), {"type": "image", "source": source}])
+    assert not said("Request payload size exceeds the limit: 20971520 bytes.", one).media
+
+
 @pytest.mark.parametrize(
     ("url", "provider"),
     [
