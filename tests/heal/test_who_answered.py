@@ -24,6 +24,7 @@ WORDS = "The image data you provided does not represent a valid image."
     [
         (GPT, False, 1),
         ({**GPT, "modelID": "gpt-5.2-codex"}, False, 1),  # of the same maker, as plan and build may have
+        ({**GPT, "modelID": "gpt-6.1-sol"}, False, 1),
         ({**GPT, "modelID": "o3-mini"}, False, 0),  # it may have been given words in place of the image
         ({"providerID": "anthropic", "modelID": "claude-sonnet-4-5"}, False, 0),
         ({"providerID": "azure", "modelID": "gpt-5.2"}, False, 0),
