@@ -93,7 +93,8 @@ _FAMILIES = (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
         r"|deadline exceeded|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)"
         r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"
-        r"|response never arrived|went to sleep",
+        r"|response never arrived|went to sleep|network error|other side closed|premature close"
+        r"|(^|\| )(type.?error: )?terminated( \||$)",
         "the network. Look at the connection, then send the prompt again.",
     ),
     (
