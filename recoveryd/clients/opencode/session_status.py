@@ -16,6 +16,7 @@ from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused, json_of
 
 _AT_ONCE_MS = 10_000
+_LOOKED_AT = 2_000  # characters of an error
 Parts = Callable[[str], Iterable[Json | None]]
 Fails = Callable[[Message, Json], Failure]
 
@@ -81,7 +82,7 @@ def _words(message: Message) -> tuple[str, str]:
     error = message.error if isinstance(message.error, Mapping) else {}
     data = error.get("data")
     said = _text(data, "message") if isinstance(data, Mapping) else ""
-    return _text(error, "name"), " ".join(word for word in said.split() if not any(map(str.isdigit, word)))
+    return _text(error, "name"), " ".join(word for word in said[:_LOOKED_AT].split() if not any(map(str.isdigit, word)))
 
 
 def _imported(failed: Message) -> bool:
