@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
@@ -67,11 +68,16 @@ def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
     moved the session, that is not known: no.
     """
     try:
-        made = store.located(ledger.changes(entry.id))
-        left = {change.key: digest(change.after) for change in made} or ledger.left(entry.id)
-        return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
+        if _is_stored(store, ledger.left(entry.id)):
+            return True
+        made = store.located(ledger.changes(entry.id))  # the images are large: only where it does not stand as kept
+        return _is_stored(store, {change.key: digest(change.after) for change in made})
     except UnknownKeyError:
         return False
+
+
+def _is_stored(store: Store, left: Mapping[str, bytes | None]) -> bool:
+    return bool(left) and [digest(now) for now in store.read_all([*left])] == [*left.values()]
 
 
 def _moved(store: Store, ledger: Ledger, entry: Entry) -> bool:
