@@ -53,7 +53,7 @@ def look(
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
-        found = replace(found, broke_off_alike=failed is not None and _broke_off_alike(failed, seen, parts))
+        found = replace(found, broke_off_alike=failure.begun and _broke_off_alike(failed, seen, parts))
         copied_at = ids.copied_at(session, failed) if failed is not None else 0
         if copied_at or (failed is not None and _imported(failed)):
             found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
@@ -62,12 +62,14 @@ def look(
     return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
 
 
-def _broke_off_alike(failed: Message, seen: Sequence[Message], parts: Parts) -> bool:
+def _broke_off_alike(failed: Message | None, seen: Sequence[Message], parts: Parts) -> bool:
     """Whether the answer before the one that failed broke off, too, with the same words. One that was stopped before
     a word of it is passed over.
     """
     answers = [message for message in seen if message.role == "assistant" and not _stopped(message)]
-    older = answers[answers.index(failed) + 1 :][:1] if failed in answers else []
+    if failed is None or failed not in answers:
+        return False
+    older = answers[answers.index(failed) + 1 :][:1]
     return any(_words(one) == _words(failed) and any(map(_of_the_model, parts(one.id))) for one in older)
 
 
