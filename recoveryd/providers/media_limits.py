@@ -39,15 +39,17 @@ def too_large(
     """
     if len(held) < 2:
         return held
-    weights = [weigh(source) for _, source in held]
+    unanswered = not_answered(request, held)
+    plausible = list(held)
     if refused.over is not Limit.SIDES:
-        most = refused.limit or max(LEAST_BASE64, *weights) - 1
+        weights = [weigh(source) for _, source in held]
+        heaviest = max(weights)
+        most = refused.limit or max(LEAST_BASE64, heaviest) - 1
         heavy = [one for one, weight in zip(held, weights, strict=True) if weight > most]
         if heavy or refused.limit:
             return heavy
-    unanswered = not_answered(request, held)
-    plausible = refused.over is Limit.SIDES or all(weigh(source) >= max(weights) for _, source in unanswered)
-    return unanswered if len(unanswered) == 1 and plausible else ()
+        plausible = [one for one, weight in zip(held, weights, strict=True) if weight == heaviest]
+    return unanswered if len(unanswered) == 1 and unanswered[0] in plausible else ()
 
 
 def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
