@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core import RecoverydError, RefusedError, UsageError, command_line
+from recoveryd.core import ConfigError, RecoverydError, RefusedError, UsageError, command_line
 from recoveryd.disk import private_files
-from recoveryd.settings.load import check, default_of, file_text, nearest, parsed_value, settings_as_toml
+from recoveryd.settings.load import check, check_data, default_of, file_text, nearest, parsed_value, settings_as_toml
 from recoveryd.settings.schema import BaseConfig
 
 _HEAD = "# All settings of recoveryd, with their defaults. Take away the # of what is to be another.\n\n"
@@ -45,7 +45,7 @@ def _shown(model: type[BaseConfig]) -> list[str]:
 def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
     """Set one key (`notify.desktop`) to a value in the words of a shell, and return it as it is now.
 
-    UsageError: there is no such key; ConfigError: it can't be that, or the file was not sound before.
+    UsageError: there is no such key, or it can't be that; ConfigError: the file was not sound before.
     """
     if default_of(model, key) is ...:
         raise UsageError(
@@ -55,6 +55,8 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
     text = file_text(path)
     check(model, text, path)
     section, _, last = key.rpartition(".")
+    wanted = copy.deepcopy(parse_text(text))
+    (wanted.setdefault(section, {}) if section else wanted)[last] = made
 
     def put(document: Any) -> None:
         import tomlkit
@@ -62,9 +64,13 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         table = document.setdefault(section, tomlkit.table()) if section else document
         table[last] = made
 
-    after = edit_text(text, put)
-    wanted = copy.deepcopy(parse_text(text))
-    (wanted.setdefault(section, {}) if section else wanted)[last] = made
+    try:
+        check_data(model, wanted, "What was typed")
+        (after := edit_text(text, put)).encode()
+    except ConfigError as error:
+        raise UsageError(error.message, "Nothing was written.") from error
+    except UnicodeEncodeError as error:
+        raise UsageError(f"What was typed for {key} is not UTF-8.", "Nothing was written.") from error
     if parse_text(after) != wanted:
         raise RecoverydError(f"The form of {path} is too unusual to be changed by a program.", f"Write {key} by hand.")
     _write(model, path, after)

@@ -42,7 +42,12 @@ def check(model: type[BaseConfig], text: str, path: Path) -> None:
     """Check the text of a configuration before it is in force: raise the `ConfigError` that `load` would, if `path`
     held it.
     """
-    _validated(model, _parsed(text, path), str(path), {})
+    check_data(model, _parsed(text, path), str(path))
+
+
+def check_data(model: type[BaseConfig], data: dict[str, Any], whose: str) -> None:
+    """Check settings that are parsed: raise the `ConfigError` that says so of `whose` they are."""
+    _validated(model, data, whose, {})
 
 
 def _validated(model: type[C], data: dict[str, Any], path: str, env: Mapping[str, str]) -> C:

@@ -89,15 +89,35 @@ def test_set_writes_one_key_and_keeps_the_rest(run: Run, text: str, key: str, va
     [
         (("max_retrys", "2"), 2, "max_retries"),
         (("notify", "x"), 2, "no setting"),
-        (("max_retries", "0"), 78, "1 or more"),
+        (
+            ("max_retries", "0"),
+            2,
+            "What was typed: `max_retries` is 0 (a whole number); expected a whole number, 1 or more.",
+        ),
+        (("lookback_hours", "nan"), 2, "What was typed: `lookback_hours` is nan"),
+        (("resume_text", "caf\udce9"), 2, "What was typed for resume_text is not UTF-8."),
         (("max_retries",), 2, "missing"),
         ((), 2, "missing"),
     ],
 )
 def test_what_can_not_be_set_changes_nothing(run: Run, words: tuple[str, ...], code: int, says: str) -> None:
+    file = paths.config_file()
     ended, _, err = run("config", "set", *words)
     assert ended == code and says in err
-    assert not paths.config_file().exists()
+    assert not file.exists()
+    file.parent.mkdir(parents=True)
+    file.write_text("max_retries = 5\n")
+    assert run("config", "set", *words)[::2] == (code, err), "of a sound file that says something else, too"
+    assert file.read_text() == "max_retries = 5\n"
+
+
+def test_set_says_what_is_wrong_in_the_file_before_it(run: Run) -> None:
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_text("max_retries = 0\n")
+    for value in ("2", "0"):
+        ended, _, err = run("config", "set", "max_retries", value)
+        assert ended == 78 and f"{file}: `max_retries` is 0" in err and file.read_text() == "max_retries = 0\n"
 
 
 def test_set_tells_of_a_variable_that_holds_in_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
