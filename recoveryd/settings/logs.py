@@ -6,7 +6,6 @@ all the same (titles, ids, errors of a provider), so no character of it can star
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sys
@@ -43,7 +42,8 @@ def setup(
     told on `stream`, and nothing else is lost.
     """
     stream = stream or sys.stderr
-    logger.remove()
+    with suppress(OSError):  # what waits to be written to a disk that has just filled up
+        logger.remove()
     logger.configure(patcher=_clean)
     form = _journal_format if _is_journal(stream) else _PERSON
     logger.add(stream, level=shown or level, format=form, backtrace=False, diagnose=False)
@@ -80,7 +80,7 @@ def _tell_unwritten(path: Path, why: str) -> None:
 
 
 class _Room:
-    """A filter of the log's file: while its disk is full, which is told once, no line goes there.
+    """A filter of the log's file: while its disk, or a quota of it, is full, which is told once, no line goes there.
 
     Else loguru would tell each as a failure on stderr, with its stack.
     """
@@ -93,9 +93,9 @@ class _Room:
         return self.look()
 
     def look(self) -> bool:
-        before, self._full = self._full, is_full(self._path.parent)
+        before, self._full = self._full, is_full(self._path.parent, by_write=True)
         if self._full and not before:
-            _tell_unwritten(self._path, os.strerror(errno.ENOSPC))
+            _tell_unwritten(self._path, "its disk is full, or your quota of it")
         return not self._full
 
 

@@ -136,11 +136,49 @@ def test_on_a_full_disk_that_is_said_once_and_the_file_goes_on_once_there_is_roo
     room.update(f_bavail=0, f_bfree=0)
     logger.info("three")
     logger.info("four")
-    told = "recoveryd.log can't be written (No space left on device); this is all there is."
+    told = "recoveryd.log can't be written (its disk is full, or your quota of it); this is all there is."
     lines = err.lines()
     assert [told in line for line in lines] == [True, False, False, False, True, False]
     assert [line.split()[-1] for line in lines if told not in line] == ["one", "two", "three", "four"]
     assert [line.split()[-1] for line in path.read_text().splitlines()] == ["two"]
+
+
+def open_full() -> io.FileIO:
+    return io.FileIO("/dev/full", "w")
+
+
+def test_a_quota_that_is_used_up_is_said_once_and_is_no_traceback(
+    tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sizes of the disk do not tell it."""
+    path = tmp_path / "recoveryd.log"
+    logs.setup("INFO", path, err)
+    with monkeypatch.context() as used_up:
+        used_up.setattr("tempfile.TemporaryFile", lambda **_: open_full())
+        logger.info("one")
+        logger.info("two")
+    logger.info("three")
+    told = "recoveryd.log can't be written (its disk is full, or your quota of it); this is all there is."
+    lines = err.lines()
+    assert [told in line for line in lines] == [False, True, False, False]
+    assert [line.split()[-1] for line in lines if told not in line] == ["one", "two", "three"]
+    assert [line.split()[-1] for line in path.read_text().splitlines()] == ["three"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python says what was not written, too
+def test_it_is_set_up_anew_where_what_is_left_of_a_line_can_not_be_written(
+    tmp_path: Path, err: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "recoveryd.log"
+    monkeypatch.setattr(logs, "_opened", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    path.touch()
+    logs.setup("INFO", path, Terminal())
+    logger.info("the disk fills up in the middle of this")
+    monkeypatch.undo()
+    logs.setup("INFO", path, err)
+    logger.info("on")
+    assert [line.split()[-1] for line in (*err.lines(), *path.read_text().splitlines())] == ["on", "on"]
 
 
 def test_no_text_can_start_a_line_or_colour_one(tmp_path: Path, err: Terminal) -> None:
