@@ -130,7 +130,7 @@ KINDS: Mapping[Kind, KindInfo] = {
         local=True,
     ),
     Kind.MEDIA_REJECTED: KindInfo(
-        cause="an image or file that the provider does not take, or more bytes than it takes",
+        cause="an image or file that the provider does not take, or too many of them, or too many bytes",
         remedy="The image or file is replaced by a text that names it; the original is in the ledger. Where words are "
         "too many bytes, the oldest tool outputs are no longer sent.",
     ),

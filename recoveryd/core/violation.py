@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recoveryd.core.image_header import media_mark
-from recoveryd.core.model import Json, Kind
+from recoveryd.core.model import Json, Kind, Limit
 from recoveryd.core.request import Block
 
 
@@ -33,6 +33,7 @@ class Claims:
 
     accused: frozenset[str] = frozenset()  # part ids of thinking blocks, of what is signed, of whole items
     media: frozenset[tuple[str, str]] = frozenset()  # of images and documents: part id, and `media_mark`
+    over: Limit | None = None  # what of `media` there is too much of, as the error says
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})

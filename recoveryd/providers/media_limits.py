@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from recoveryd.core import Block, Json, Limit, Refused, Request
+from recoveryd.core import Block, Claims, Json, Limit, Refused, Request
 
 LEAST_BASE64 = 5 * 1024 * 1024  # characters of one, that each provider takes, as far as is known
 
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
+
+_WHY: Mapping[Limit | None, str] = {
+    Limit.NUMBER: "there were more than the provider takes",
+    Limit.REQUEST: "the request had more bytes than the provider takes",
+}
+
+
+def claimed_fault(claims: Claims) -> str:
+    """Tell, as half a sentence, why an image or document that an error means is taken out."""
+    return _WHY.get(claims.over, "the provider does not take it")
 
 
 def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:

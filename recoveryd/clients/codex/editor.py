@@ -19,7 +19,7 @@ from recoveryd.clients.codex.wire import takes_tools_as_item
 from recoveryd.clients.line_editor import LineEditor
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Part, repeated
 
-_NOTES = ("[image removed: the provider refused it]", "[image removed]", "[no image]", "[image]", "[]", "")
+_NOTES = ("[image removed: {why}]", "[image removed]", "[no image]", "[image]", "[]", "")
 _LONGEST_ID = 40
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 _SPARE = ("id", "internal_chat_message_metadata_passthrough")  # of an item: no request needs them
@@ -53,10 +53,12 @@ class CodexEditor(LineEditor):
             return (Edit(part.message_id, part.id, None, "take_out_media"),)
         field = "content" if part.type == "message" else "output"
         content = (part.data or {}).get(field)
-        wanted = [one for one in content if _is_image(one) and fault(one)] if isinstance(content, list) else []
-        notes = (self._with(part, {field: _noted(content, wanted, note)}, "take_out_media") for note in _NOTES)
-        edit = next((edit for edit in notes if edit is not None), None) if wanted else None
-        return (repeated(edit, len(wanted)),) if edit is not None else ()
+        items = content if isinstance(content, list) else []
+        faults = [fault(one) if _is_image(one) else None for one in items]
+        gone = len(faults) - faults.count(None)
+        notes = (self._with(part, {field: _noted(items, faults, note)}, "take_out_media") for note in _NOTES)
+        edit = next((edit for edit in notes if edit is not None), None) if gone else None
+        return (repeated(edit, gone),) if edit is not None else ()
 
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Take items out; not one that the client makes anew with the next prompt."""
@@ -166,10 +168,11 @@ def _is_image(one: object) -> bool:
     return isinstance(one, Mapping) and one.get("type") == "input_image"
 
 
-def _noted(content: object, images: Sequence[object], note: str) -> list[object]:
-    said = {"type": "input_text", "text": note}
-    every = content if isinstance(content, list) else []
-    return [said if any(one is image for image in images) else one for one in every]
+def _noted(content: Sequence[object], faults: Sequence[str | None], note: str) -> list[object]:
+    return [
+        one if why is None else {"type": "input_text", "text": note.format(why=why)}
+        for one, why in zip(content, faults, strict=True)
+    ]
 
 
 def _fits(part: Part, body: Json) -> bool:

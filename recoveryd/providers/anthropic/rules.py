@@ -27,7 +27,7 @@ from recoveryd.core import (
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.media_limits import LEAST_BASE64, Media, too_many
+from recoveryd.providers.media_limits import LEAST_BASE64, Media, claimed_fault, too_many
 
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
 
@@ -68,13 +68,13 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         return Claims()
     if refused.over is Limit.NUMBER:
         held = [(b, source) for b in request.blocks() for source in sources(b.body, "image")]
-        return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)))
+        return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)), over=refused.over)
     told = Claims(image_bytes=_most_bytes(refused))
     found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}
     unknown = [named] if named is not None and named.part_id not in found else []
     placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
     meant = placed if found else _meant(refused, request, placed)
-    return replace(told, media=frozenset(media_of(*one) for one in meant))
+    return replace(told, media=frozenset(media_of(*one) for one in meant), over=refused.over)
 
 
 def _most_bytes(refused: Refused) -> int:
@@ -169,16 +169,16 @@ def _nested(body: Json) -> Sequence[Json]:
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
     for block in turn.blocks if claims.media or claims.unfinished else ():
-        meant = tuple((source, _why(source)) for source in sources(block.body) if claims.means(block, source))
+        meant = tuple((source, _why(source, claims)) for source in sources(block.body) if claims.means(block, source))
         if meant:
             yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], media=meant)
         if block.part_id in claims.unfinished and block.unfinished:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
 
 
-def _why(source: Json) -> str:
-    deed = "can't fetch" if source.get("type") in ("url", "file") else "does not take"
-    return f"the provider {deed} it"
+def _why(source: Json, claims: Claims) -> str:
+    unread = claims.over is None and source.get("type") in ("url", "file")
+    return "the provider can't fetch it" if unread else claimed_fault(claims)
 
 
 def _rejected_thinking(turns: Sequence[Turn], claims: Claims) -> Iterator[Violation]:

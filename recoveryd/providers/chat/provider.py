@@ -92,10 +92,10 @@ class Chat(BindsNothing):
         if refused.over is Limit.REQUEST:
             return Claims()  # how much less of it to send is a question of its length
         if refused.over is Limit.NUMBER:
-            return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)))
+            return Claims(media=frozenset(media_of(*one) for one in _too_many(refused, held)), over=refused.over)
         if refused.over is not None:
             meant = too_large(refused, request, held, lambda source: len(str(source.get("data", ""))))
-            return Claims(media=frozenset(media_of(*one) for one in meant))
+            return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
         faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
         none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
         return Claims(media=none or frozenset(one for one, why in faults.items() if why))

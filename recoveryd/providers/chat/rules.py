@@ -11,8 +11,7 @@ from enum import Enum
 
 from recoveryd.core import CallLimits, Claims, Kind, Request, Turn, Violation, half_character
 from recoveryd.providers.anthropic.media import sources
-
-_UNREAD = "the provider does not take it"
+from recoveryd.providers.media_limits import claimed_fault
 
 
 class Alternation(Enum):
@@ -107,6 +106,6 @@ def _blocks(index: int, turn: Turn, claims: Claims, dialect: Dialect) -> Iterato
             yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
         if block.type != "tool_use" and half_character(block.body):
             yield Violation(Kind.INVALID_UNICODE, index, block, "it holds half a character (a lone surrogate)")
-        meant = tuple((source, _UNREAD) for source in sources(block.body) if claims.means(block, source))
+        meant = tuple((source, claimed_fault(claims)) for source in sources(block.body) if claims.means(block, source))
         if meant:
-            yield Violation(Kind.MEDIA_REJECTED, index, block, _UNREAD, media=meant)
+            yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], media=meant)

@@ -25,7 +25,7 @@ from recoveryd.core import (
     media_of,
 )
 from recoveryd.providers.gemini import media
-from recoveryd.providers.media_limits import not_answered
+from recoveryd.providers.media_limits import claimed_fault, not_answered
 
 # A name begins with a letter or an underscore, and has at most 128 characters by the API's reference. Ids of calls are
 # not looked at.
@@ -94,8 +94,8 @@ def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
 
 
 def _media_fault(block: Block, source: Json, claims: Claims) -> str | None:
-    claimed = "the provider can't read it" if claims.means(block, source) else None
-    return media.media_fault(source) or claimed
+    claimed = claimed_fault(claims) if claims.over is not None else "the provider can't read it"
+    return media.media_fault(source) or (claimed if claims.means(block, source) else None)
 
 
 def _call_fault(block: Block) -> str | None:
@@ -122,7 +122,7 @@ def claims(refused: Refused, request: Request) -> Claims:
         meant = not_answered(request, held)
         if len(meant) > 1 or any(media.media_fault(source) for _, source in held):
             return Claims()
-        return Claims(media=frozenset(media_of(*one) for one in meant))
+        return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]
     return Claims(accused=frozenset(block.part_id for block in torn or signed))

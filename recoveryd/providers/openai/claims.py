@@ -44,7 +44,7 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
             return _with_ids(_call(refused, blocks), refused, blocks)
         case Kind.MEDIA_REJECTED:
             images_meant = _images(refused, request, blocks, named) if refused.sort in ("image", "") else ()
-            return Claims(media=frozenset(media_of(*one) for one in images_meant))
+            return Claims(media=frozenset(media_of(*one) for one in images_meant), over=refused.over)
     return Claims()
 
 

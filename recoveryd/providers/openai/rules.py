@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Block, Claims, Json, Kind, Request, Violation
+from recoveryd.providers.media_limits import claimed_fault
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -102,5 +103,5 @@ def _pictures(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
 
 
 def _image_fault(block: Block, source: Json, claims: Claims) -> str | None:
-    claimed = "the provider does not take it" if claims.means(block, source) else None
+    claimed = claimed_fault(claims) if claims.means(block, source) else None
     return media.media_fault(source) or claimed

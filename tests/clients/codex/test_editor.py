@@ -116,7 +116,7 @@ def test_the_images_that_are_spoken_against_become_notes_and_no_others(rollout: 
         return tuple(edit for edits in taken for edit in edits)
 
     named, _, output = written(rollout, take_out)
-    note = {"type": "input_text", "text": "[image removed: the provider refused it]"}
+    note = {"type": "input_text", "text": "[image removed: bad]"}
     assert named["content"] == [{"type": "input_text", "text": "look"}, IMAGE, note]
     assert output["output"] == [IMAGE, text]
 

@@ -322,7 +322,27 @@ def test_of_too_many_images_the_oldest_go(words: str) -> None:
     sent = wire(*(turn for shot in shots for turn in (shot, [{"type": "text", "text": "seen"}])), GO)
     claimed = claims(refused, sent, None)
     assert len(claimed.media) == 2
-    assert [v.turn for v in check(sent, claimed) if v.kind is Kind.MEDIA_REJECTED] == [0, 2]
+    found = [v for v in check(sent, claimed) if v.kind is Kind.MEDIA_REJECTED]
+    assert [v.turn for v in found] == [0, 2]
+    assert {why for v in found for _, why in v.media} == {"there were more than the provider takes"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("too many images and documents: 2 + 0 > 1", "there were more than the provider takes"),
+        ("messages.0.content.0.image.source.url: image exceeds 5 MB maximum", "the provider does not take it"),
+        ("messages.0.content.0.image.source.url: Unable to download the file.", "the provider can't fetch it"),
+    ],
+)
+def test_of_an_image_by_its_address_it_is_told_what_the_error_says(words: str, why: str) -> None:
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+    shots = [{"type": "image", "source": {"type": "url", "url": f"https://x.org/{n}.png"}} for n in range(2)]
+    sent = wire([shots[0]], [{"type": "text", "text": "seen"}], [shots[1]])
+    named = sent.at(*refused.position) if refused.position else None
+    found = [v for v in check(sent, claims(refused, sent, named)) if v.kind is Kind.MEDIA_REJECTED]
+    assert [(v.turn, v.reason, [told for _, told in v.media]) for v in found] == [(0, why, [why])]
 
 
 def test_too_many_images_of_one_prompt_are_too_many_of_the_request() -> None:

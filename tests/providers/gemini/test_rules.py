@@ -131,6 +131,11 @@ def test_an_image_is_looked_into_and_only_a_single_one_believed_to_be_damaged_fu
     document["source"] = {**document["source"], "media_type": "application/pdf"}
     mixed = request([picture(png(4, 4)), document])
     assert {part for part, _ in said("The document has no pages.", mixed).media} == {"1"}
+    for words_of_it, why in (
+        (broken, "the provider can't read it"),
+        ("too many images", "there were more than the pro"),
+    ):
+        assert GEMINI.check(one, said(words_of_it, one))[0].reason.startswith(why)
 
 
 def test_no_image_is_at_fault_where_the_whole_request_has_too_many_bytes() -> None:

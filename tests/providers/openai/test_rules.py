@@ -385,6 +385,21 @@ def test_images_that_the_provider_made_count_as_well() -> None:
     assert violation.media[0][0]["type"] == "image_generation_call"
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("Too many images in request: 3 > 2 allowed.", "there were more than the provider takes"),
+        ("unexpected status 413 Payload Too Large: too big", "the request had more bytes than the provider takes"),
+        ("Invalid image in your last message.", "the provider does not take it"),
+    ],
+)
+def test_what_is_wrong_with_an_image_is_told_as_the_error_says_it(words: str, why: str) -> None:
+    sent, refused = request(*(user(image()) for _ in range(3))), classify(said(words))
+    assert refused is not None
+    found = OPENAI.check(sent, OPENAI.claims(refused, sent, None))
+    assert {told for violation in found for _, told in violation.media} == {why}
+
+
 def test_no_more_images_go_than_are_too_many() -> None:
     sent = request(*(user(image()) for _ in range(5)))
     words = "Request contains 5 images, exceeding the maximum of 3 allowed per request"
