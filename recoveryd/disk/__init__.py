@@ -18,7 +18,7 @@ from recoveryd.disk.locks import (
     watcher,
     watchers,
 )
-from recoveryd.disk.places import distinct_places, group_by_place, is_folder, is_full, real_path
+from recoveryd.disk.places import distinct_places, free_space, group_by_place, is_folder, is_full, real_path
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, error_code, in_time, settled
 from recoveryd.disk.tree import safe_name
 
@@ -35,6 +35,7 @@ __all__ = [
     "error_code",
     "file_transaction",
     "flush",
+    "free_space",
     "group_by_place",
     "in_time",
     "is_folder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import tempfile
 from collections.abc import Iterable
@@ -23,19 +24,30 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
 
 
+def free_space(folder: Path) -> float:
+    """Count the bytes that may be written to the disk of a folder, for root with what is kept from others; endless on
+    one that tells no size.
+    """
+    return _free(os.statvfs(folder), root=not os.geteuid())
+
+
+def _free(disk: os.statvfs_result, *, root: bool) -> float:
+    blocks = max(disk.f_bavail, disk.f_bfree if root else 0)
+    return blocks * disk.f_frsize if disk.f_blocks else math.inf
+
+
 def is_full(folder: Path, *, by_write: bool = False) -> bool:
     """Whether the disk of a folder has no room for our own files: a database that is opened takes as much beside it.
 
-    Some tell no size. Root may use what is kept from others, but not all of it, and how much only a write tells: of a
-    file without a name, which is gone at once. So is it with a quota: `by_write` asks for that, too.
+    Root may use what is kept from others, but not all of it, and how much only a write tells: of a file without a name,
+    which is gone at once. So is it with a quota: `by_write` asks for that, too.
     """
     try:
         disk = os.statvfs(folder)
-        room = not disk.f_blocks or disk.f_bavail * disk.f_frsize >= _ROOM
-        if room and not by_write:
-            return False
-        if not room and (os.geteuid() or disk.f_bfree * disk.f_frsize < _ROOM):
+        if _free(disk, root=not os.geteuid()) < _ROOM:
             return True
+        if not by_write and _free(disk, root=False) >= _ROOM:
+            return False
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             return file.write(bytes(_ROOM)) < _ROOM
     except OSError as error:  # else nobody knows

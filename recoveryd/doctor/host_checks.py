@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import Check, RecoverydError, command_line, fail, ok, warn
-from recoveryd.disk import REPLACED, is_full
+from recoveryd.disk import REPLACED, free_space, is_full
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
@@ -77,15 +77,17 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
 def check_disk(patient: Patient) -> Iterator[Check]:
     """Check the free space on the disks of the stores and of the state folder."""
     places = dict.fromkeys([_existing(patient.state_dir), *(_existing(store.root) for store in patient.stores)])
-    free: dict[int, tuple[int, Path]] = {}
+    free: dict[int, tuple[float, Path]] = {}
     for place in places:
-        free.setdefault(place.stat().st_dev, (shutil.disk_usage(place).free, place))
+        free.setdefault(place.stat().st_dev, (free_space(place), place))
     kept = _existing(patient.state_dir)
     if is_full(kept, by_write=True):
         del free[kept.stat().st_dev]
         yield fail("disk", f"Nothing can be written to {kept}: its disk is full, or your quota of it.", _ROOM)
     for left, place in free.values():
         says = f"{left / _MB:,.0f} MB are free on the disk of {place}."
+        if left == math.inf:
+            says = f"The disk of {place} does not tell how much of it is free."
         if left < _LITTLE:
             level = fail if left < _FEW else warn
             yield level("disk", says, _ROOM)

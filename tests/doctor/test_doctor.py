@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,10 +181,30 @@ class TestHost:
         (state / "ledger.db").chmod(0o600)
         assert one("state_folder", patient(state)).level == "ok"
 
-    @pytest.mark.parametrize(("free", "level"), [(10**6, "fail"), (10**8, "warn"), (10**10, "ok")])
-    def test_a_full_disk(self, state: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
-        monkeypatch.setattr("shutil.disk_usage", lambda _: type("D", (), {"free": free}))
-        assert one("disk", patient(state)).level == level
+    @pytest.mark.parametrize(
+        ("user", "free", "of_root", "level", "says"),
+        [
+            (1000, 1, 0, "fail", "1 MB are free on the disk of "),
+            (1000, 100, 0, "warn", "100 MB are free on the disk of "),
+            (1000, 10_000, 0, "ok", "10,000 MB are free on the disk of "),
+            (1000, 0, 900, "fail", "Nothing can be written to "),
+            (0, 0, 900, "ok", "900 MB are free on the disk of "),  # which root's repairs use, and `status` goes by
+        ],
+    )
+    def test_a_full_disk(
+        self, state: Path, monkeypatch: pytest.MonkeyPatch, user: int, free: int, of_root: int, level: str, says: str
+    ) -> None:
+        sizes = {"f_blocks": 1, "f_frsize": 10**6, "f_bavail": free, "f_bfree": free + of_root}
+        monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(**sizes))
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        found = one("disk", patient(state))
+        assert (found.level, found.says.partition("/")[0]) == (level, says)
+
+    def test_a_disk_that_tells_no_size(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        sizes = {"f_blocks": 0, "f_frsize": 4096, "f_bavail": 0, "f_bfree": 0}
+        monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(**sizes))
+        found = one("disk", patient(state))
+        assert (found.level, found.says) == ("ok", f"The disk of {state} does not tell how much of it is free.")
 
     def test_a_quota_that_is_used_up(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(**_: object) -> None:
