@@ -46,7 +46,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """A session with its newest state. `at`: when it was last written to, in seconds since the epoch.
+    """A session with its newest state. `at`: when it was last written to, or repaired, in seconds since the epoch.
 
     `recovery`: the id of the newest one that changed it and was not undone; "" when there is none.
     """
@@ -171,7 +171,8 @@ class LiveSessions:
         if at * 1000 < since_ms:
             return None
         now, done = self._clock(), _standing(entry)
-        row = partial(LiveSession, store, session, at=at, recovery=done)
+        ledger = recovery.context.ledger
+        row = partial(LiveSession, store, session, at=_shown(at, done, ledger), recovery=done)
         look = _look(store, session)
         if now - at >= _UNDER_WAY_S or look is None or not look.newer:
             finding = finding_of(store, session, recovery)
@@ -180,7 +181,8 @@ class LiveSessions:
                     self._under_way[store.id, session] = now
                 says = finding.outlook if finding.stuck else finding.said
                 stands = finding.recovery if finding.healed else done
-                return row(title=finding.title, state=_of(finding), says=says, recovery=stands)
+                then = _shown(at, stands, ledger)
+                return row(title=finding.title, state=_of(finding), at=then, says=says, recovery=stands)
         state = State.ANSWERED
         if look is not None and look.newer:
             state = State.RUNNING if look.running else State.WAITING
@@ -193,6 +195,12 @@ def _look(store: Store, session: str) -> SessionStatus | None:
         return store.look(session)
     except RecoverydError:  # said by the finding
         return None
+
+
+def _shown(at: float, stands: str, ledger: Ledger) -> float:
+    """Return the time that is shown of a session: that of its repair, where that left its file's as it was."""
+    entry = ledger.find(stands) if stands else None
+    return max(at, entry.time) if entry is not None else at
 
 
 def _standing(entry: Entry | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from recoveryd.api import recover
 from recoveryd.cli import watch as watch_module
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import console
@@ -23,11 +25,13 @@ from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
+from recoveryd.core.model import Outcome
 from recoveryd.disk.locks import RunNote, StoreLock
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.database import OLD, Base
 from tests.support.fake_client import client_with
+from tests.support.rollouts import THREAD, Rollout, threads
 from tests.support.transcript import Transcript, text
 from tests.support.trees import EMPTY, Tree, behind_a_call, blank_answer
 
@@ -57,6 +61,23 @@ def test_a_session_is_followed_from_its_failure_to_its_undo(live: LiveSessions, 
     assert (row.state, row.recovery, live.changes(row)) == (State.STUCK, "", [])
     tree.answered(session)
     assert states(live.refresh()) == {session: State.ANSWERED}
+
+
+def test_a_repair_has_its_own_time_where_the_file_keeps_that_of_its_client(tmp_path: Path) -> None:
+    began = time.time()
+    rollout = Rollout(tmp_path / ".codex", ms=int((began - HOUR_S) * 1000))
+    rollout.stuck()
+    os.utime(rollout.path, (began - HOUR_S, began - HOUR_S))
+    store = threads(rollout.home)
+    live = LiveSessions(Config(), lambda: [store])
+    (row,) = live.refresh()
+    assert row.state is State.STUCK and row.at < began - HOUR_S + 1
+    assert (done := recover(THREAD, Config(), stores=[store])) is not None
+    assert done.outcome is Outcome.HEALED
+    for view in (live, LiveSessions(Config(), lambda: [store])):
+        (row,) = view.refresh()
+        assert (row.state, row.recovery) == (State.HEALED, done.id)
+        assert row.at >= began
 
 
 def test_a_recovery_stands_in_a_store_that_was_moved_and_linked_to(tree: Tree, run: Run, tmp_path: Path) -> None:
