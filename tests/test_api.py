@@ -32,6 +32,7 @@ def tree(tmp_path: Path) -> Tree:
         (api_error(EMPTY), True),
         (RuntimeError(f"400: {EMPTY}"), True),
         ("prompt is too long: 210338 tokens > 200000 maximum", True),
+        ('{"detail":"Bad Request"}', True),  # as Codex shows it, of an image
         ("Your credit balance is too low", False),
         ("", False),
     ],

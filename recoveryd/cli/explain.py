@@ -53,6 +53,8 @@ def explain(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         print_wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
+        if kind is not None and not candidates(error):
+            print_wrapped(out, _NOT_BY_WORDS.format(command=command_line("explain", session="ID")))
         print_wrapped(out, remedy(kind))
         if kind is not None and (names := families_with(kind)):
             words, offer = "; ".join(sorted(names)), kind_info(kind).offer
@@ -65,6 +67,7 @@ _WHOSE = (
     "This is done in sessions with {names}. Those with others are left as they are, but for parts on which the client "
     "itself fails."
 )
+_NOT_BY_WORDS = "The words alone do not tell that. Of a session, `{command}` tells what is meant."
 _UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
 
 

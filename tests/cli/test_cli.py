@@ -582,6 +582,9 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert "Wait a little" in run("explain", "rate limit exceeded")[1]
     assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]
     assert "does not know this error" in run("explain", "???")[1]
+    untold = "The words alone do not tell that. Of a session, `recoveryd explain --session ID` tells what is meant."
+    shown = run("explain", '{"detail":"Bad Request"}')[1]  # as Codex shows it, of an image
+    assert shown.startswith("media_rejected: an image") and untold in shown and untold not in out
 
 
 def test_the_parts_that_are_named_are_stored(tree: Tree, run: Run) -> None:

@@ -30,6 +30,18 @@ _COMPACTING = "Error running remote compact task: "
 _STATUS = re.compile(r"unexpected status (\d{3})\b")
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
+# What it puts before an error that it shows: on its screen, and `codex exec`.
+_SHOWN = re.compile(r"^(?:■|ERROR:)\s*")
+
+
+def read_copied(text: str) -> RecordedError | None:
+    """Read what somebody copied: a record of Codex's, or words that say why in Codex alone; None for any other text."""
+    record = parsed(text)
+    if isinstance(record, Mapping) and "codex_error_info" in record:
+        return read(record)
+    found = read({"message": _SHOWN.sub("", text.strip())})
+    return found if found.kind is not None else None
+
 
 def read(error: object) -> RecordedError:
     """Read the `error` that Codex recorded of a turn: `{"message": <the answer's body>, "codex_error_info": <its name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from recoveryd.clients import read_error
@@ -35,6 +37,26 @@ def test_the_image_that_a_backend_says_nothing_of_is_an_image(before: str) -> No
         refused = classify(read_error({"message": before + words, "codex_error_info": "other"}))
         assert refused is not None
         assert refused.kind is Kind.MEDIA_REJECTED
+
+
+@pytest.mark.parametrize("before", ["", COMPACTING, "■ ", "ERROR: ", f"\n■ {COMPACTING}"])
+def test_what_its_screen_shows_of_such_an_image_is_one_too(before: str) -> None:
+    """Copied from there, and from `codex exec`."""
+    refused = classify(read_error(before + '{"detail":"Bad Request"}\n'))
+    assert refused is not None
+    assert refused.kind is Kind.MEDIA_REJECTED
+
+
+@pytest.mark.parametrize(
+    "words", ['Bad Request: {"detail":"Bad Request"}', '{"detail":"Not Found"}', "Bad Request", "■"]
+)
+def test_other_words_that_are_copied_are_read_as_before(words: str) -> None:
+    assert classify(read_error(words)) is None
+
+
+def test_a_record_that_is_copied_is_read_as_one() -> None:
+    record = {"message": "tool_use ids were found without tool_result", "codex_error_info": "usage_limit_exceeded"}
+    assert read_error(json.dumps(record)) == read_error(record)
 
 
 @pytest.mark.parametrize(
