@@ -215,10 +215,11 @@ def test_a_refusal_since_is_no_answer(tree: Tree, bench: Bench) -> None:
     assert entry(bench, event).outcome is Outcome.UNDONE
 
 
-def test_a_command_of_the_user_since_is_no_answer(tree: Tree, bench: Bench) -> None:
+@pytest.mark.parametrize("by_agent", [False, True])
+def test_a_command_of_the_user_since_is_no_answer(tree: Tree, bench: Bench, *, by_agent: bool) -> None:
     session = tree.stuck()
     event = healed(tree, bench, session)
-    tree.commanded(session)
+    tree.commanded(session, by_agent)
     undo(tree.store, bench.ledger, entry(bench, event))
     assert entry(bench, event).outcome is Outcome.UNDONE
 

@@ -18,7 +18,7 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import BINDS, SessionBuilder
 from tests.support.cases import case
-from tests.support.parts import Part, api_error, reasoning, text, tool
+from tests.support.parts import Part, api_error, reasoning, subtask, text, tool
 from tests.support.plant import dump, write_tree
 
 MISSING = (
@@ -79,9 +79,13 @@ class Tree:
         answer["time"] = {"created": now, "completed": now + 1}
         return self._write(made)
 
-    def commanded(self, session: str) -> str:
-        """What is stored of a command that the user runs in the session (`!ls`)."""
+    def commanded(self, session: str, by_agent: bool = False) -> str:
+        """What is stored of a command that the user runs in the session (`!ls`), or has an agent do (`/review`)."""
         made = self._builders[session]
+        if by_agent:
+            made.user(subtask())
+            made.assistant(tool("task", {"prompt": "look around"}, "all is well"), finish="tool-calls", bare=True)
+            return self._write(made)
         made.user("The following tool was executed by the user")
         made.assistant(tool(output="a file"), finish=None, bare=True)
         return self._write(made)

@@ -44,14 +44,16 @@ def on_its_way(session: Session, failure: Failure, ms: int) -> bool:
 
 
 def by_shell(message: Message, kinds: Iterable[str]) -> bool:
-    """Tell whose an answer is: whether it, with parts of these `kinds`, came of a command that the user ran (`!ls`).
+    """Tell whose an answer is: whether it, with parts of these `kinds`, came of a command that the user ran: `!ls`, or
+    one that another agent does (`/review`).
 
-    No model was asked for it: a call, and neither how the answer finished nor a step (seen on 1.1.53 and 1.18.34). What
-    a repair may have added to it, the beginning of a step and a text, tells nothing.
+    No model was asked for it: a call, and neither how the answer finished nor a step. The second says "tool-calls" all
+    the same, where a model's has the end of its step then (both seen on 1.1.53 and 1.18.34, the second on 1.2.1, too).
+    What a repair may have added to it, the beginning of a step and a text, tells nothing.
     """
-    if message.role != "assistant" or not message.completed or message.error is not None or message.data.get("finish"):
+    if message.role != "assistant" or not message.completed or message.error is not None:
         return False
-    there = set(kinds)
+    there = set(kinds) if message.data.get("finish") in (None, "", "tool-calls") else set()
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 

@@ -63,15 +63,19 @@ def test_sessions_are_named_until_they_are_remembered_and_again_when_a_message_c
 
 @pytest.mark.parametrize("made", [made for name, made in STORES.items() if name.startswith("opencode")])
 @pytest.mark.parametrize("repaired", [False, True])
+@pytest.mark.parametrize("finish", [None, "tool-calls"])
 def test_a_command_of_the_user_in_the_session_is_no_answer(
-    made: type[Files | Rows], tmp_path: Path, *, repaired: bool
+    made: type[Files | Rows], tmp_path: Path, *, repaired: bool, finish: str | None
 ) -> None:
-    """As `POST /session/{id}/shell` leaves it: a prompt of the client's own, and one call that no model made."""
+    """As `POST /session/{id}/shell` leaves it: a prompt of the client's own, and one call that no model made; and as
+    `/review` does (or another of `subtask: true`), which says "tool-calls" as a model's answer.
+    """
     kept = made(tmp_path)
     kept.answers(NOW - 900)
     failed = kept.is_refused(NOW - 700)
     prompt = kept.asks(NOW - 600)
-    ran = kept.says("assistant", NOW - 500, time={"created": NOW - 500, "completed": NOW - 400}, parentID=prompt)
+    ended = {"time": {"created": NOW - 500, "completed": NOW - 400}, "finish": finish}
+    ran = kept.says("assistant", NOW - 500, parentID=prompt, **ended)
     for number, kind in enumerate(["tool", "step-start", "text"][: 3 if repaired else 1]):
         kept.part(ran, f"prt_{number}", b'{"type": "%s"}' % kind.encode())
     found = kept.store.look(SES)
