@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import time
 from typing import TextIO, cast
 
 from loguru import logger
@@ -17,6 +18,8 @@ from recoveryd.core import ConfigError, RecoverydError, ReplacedError, __version
 from recoveryd.daemon import Daemon
 from recoveryd.disk import private_files
 from recoveryd.settings import paths, setup
+
+_SINCE = "_RECOVERYD_SINCE"  # tells the program that goes on in this process when the first one began
 
 
 class _Nowhere(io.TextIOBase):
@@ -30,6 +33,7 @@ class _Nowhere(io.TextIOBase):
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `recoveryd run`: the daemon, until a signal ends it."""
+    started = float(os.environ.pop(_SINCE, time.time()))
     log = paths.log_file(state := private_files.make_folder(paths.state_dir()))
     stream = cast(TextIO, _Nowhere()) if arguments.launchd else sys.stderr
 
@@ -51,8 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     logger.info("recoveryd {} starts (pid {}){}", __version__, os.getpid(), _idle(config))
     try:
-        Daemon(config, state_dir=state, load=load).run(signals=True)
+        Daemon(config, state_dir=state, load=load, started=started).run(signals=True)
     except ReplacedError:
+        os.environ[_SINCE] = str(started)
         return _anew()
     except RecoverydError as error:
         logger.error("recoveryd ends: {}", error)

@@ -39,6 +39,7 @@ class Daemon:
     """Heals the sessions of all stores until `stop`. `callbacks` are a parent system's; the rest is for tests.
 
     `load` reads the configuration again for `reload` (SIGHUP); what it raises is logged, and the old one stays.
+    `started`: when the program began that this one goes on for; None: it begins with `run`.
     `run` raises `BusyError` when another daemon watches the stores, and `ReplacedError` when recoveryd was upgraded,
     once the new code is whole, or was removed some minutes ago.
     """
@@ -53,7 +54,9 @@ class Daemon:
         env: Mapping[str, str] | None = None,
         load: Callable[[], Config] | None = None,
         lock_dir: Path | None = None,
+        started: float | None = None,
     ) -> None:
+        self._started = started
         self._lock_dir = lock_dir  # of stores that nobody else has; None: the user's one place
         self.config = config or Config()
         self.state_dir = private_files.make_folder(state_dir or paths.state_dir())
@@ -102,7 +105,7 @@ class Daemon:
         try:
             with Ledger(paths.ledger_file(self.state_dir)) as ledger:
                 ledger.file.replaced = partial(_tell_replaced, ledger.file.path)
-                self._work(ledger)
+                self._work(ledger, self._started)
                 while not (self._stopping or self._replaced):  # a new configuration
                     self.stores = self._find()
                     self._work(ledger)
@@ -112,11 +115,11 @@ class Daemon:
         if self._replaced and not self._stopping:
             raise ReplacedError("It was upgraded, or removed, while it ran.", "Start it again.")
 
-    def _work(self, ledger: Ledger) -> None:
+    def _work(self, ledger: Ledger, started: float | None = None) -> None:
         """Watch and heal until `stop`, or until there is another configuration."""
         self._whose = Whose(self.config, self.stores.values(), KnownStores(ledger.file).clients())
         self._begin_anew()
-        context = self._context(ledger)
+        context = self._context(ledger, started)
         callbacks = self._callbacks.then(self._figures.callbacks)
         self._healer = Healer(context, self._locks, self._schedule, self._log_once, callbacks)
         self._sweeper = Sweeper(context, self.stores, self._locks, self._healer, self._log_once)

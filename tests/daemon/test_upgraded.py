@@ -13,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
+import recoveryd.heal.resumer
 from recoveryd.cli.run import run
+from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core.errors import ReplacedError
 from recoveryd.core.model import Outcome
 from recoveryd.daemon import own_process
 from recoveryd.daemon.daemon import Daemon
 from recoveryd.daemon.own_process import OwnCode
 from tests.conftest import Run
+from tests.support.fake_client import Fake, listening
 from tests.support.running import WAIT, Running, is_healed, running, until
 from tests.support.trees import Tree
 
@@ -128,6 +131,25 @@ def test_status_and_doctor_say_that_nothing_is_repaired_until_it_goes_on_as_the_
         assert (checks["repairs"]["level"], "dry-run" in checks["repairs"]["next"]) == ("warn", False)
 
 
+@pytest.mark.parametrize(("started", "prompts"), [(0.0, 1), (None, 0)], ids=["an upgrade", "a start"])
+def test_what_was_refused_while_the_new_code_was_waited_for_goes_on_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: float | None, prompts: int
+) -> None:
+    monkeypatch.setattr(recoveryd.heal.resumer, "ARRIVES_S", 0.0)
+    tree = Tree(tmp_path)
+    session = tree.stuck()
+    failure = tree.failure(session)
+    with listening(Fake(directory="/planted")) as fake:
+        fake.session, fake.message, fake.made = session, failure.message, failure.time
+        new = Running(tmp_path, tree.store, auto_resume=True, opencode=OpencodeSettings(server_url=fake.url))
+        new.daemon._started = started
+        new.thread.start()
+        until(lambda: new.events)
+        new.stop()
+    assert len([path for path in fake.paths() if path.endswith("/prompt_async")]) == prompts
+    assert [event.outcome for event in new.events] == [Outcome.HEALED]
+
+
 @pytest.fixture
 def hangups() -> Iterator[None]:
     before = signal.getsignal(signal.SIGHUP)
@@ -140,9 +162,11 @@ def test_the_process_goes_on_as_the_program_that_is_installed_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def upgraded(self: Daemon, *, signals: bool = False) -> None:
+        assert (self._started, "_RECOVERYD_SINCE" in os.environ) == (1000.5, False), "no hook is to have it"
         raise ReplacedError("It was upgraded while it ran.")
 
     called: list[list[str]] = []
+    monkeypatch.setenv("_RECOVERYD_SINCE", "1000.5")
     monkeypatch.setattr(Daemon, "run", upgraded)
     monkeypatch.setattr(os, "execv", lambda program, words: called.append([program, *words]))
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "recoveryd", "run"])
@@ -151,6 +175,7 @@ def test_the_process_goes_on_as_the_program_that_is_installed_now(
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
     assert run(asked) == 75, "tried again by the service manager, if even that fails"
     assert called == [[sys.executable, sys.executable, "-m", "recoveryd", "run"]]
+    assert os.environ["_RECOVERYD_SINCE"] == "1000.5", "the next one goes on for the first, too"
 
 
 ANEW = """
