@@ -887,16 +887,25 @@ def test_a_folder_of_claude_code_that_only_the_shell_names_goes_into_its_own_sec
     assert load(Config, config(home), {}).claude_code.config_dirs == (home / "claude",)
 
 
-@pytest.mark.parametrize(("variable", "name"), [("KILO_DB", "Kilo"), ("MIMOCODE_DB", "MiMo Code")])
+@pytest.mark.parametrize(
+    ("variable", "says", "name"),
+    [
+        ("KILO_DB", "elsewhere/f.db", "Kilo"),
+        ("MIMOCODE_DB", "elsewhere/f.db", "MiMo Code"),
+        ("MIMOCODE_HOME", "elsewhere", "MiMo Code"),
+    ],
+)
 @pytest.mark.parametrize("already", ["", '[[opencode.stores]]\npath = "/mine.db"\nname = "Mine"  # kept\n'])
 @pytest.mark.parametrize("made", [True, False], ids=["made", "not made yet"])
 def test_a_database_of_a_fork_that_only_the_shell_names_goes_among_the_stores_under_its_name(
-    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, already: str, made: bool
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, says: str, name: str, already: str, made: bool
 ) -> None:
-    path = Base(home / "elsewhere" / "f.db").path if made else home / "elsewhere" / "f.db"
+    path = home / (says if says.endswith(".db") else f"{says}/data/mimocode.db")
+    if made:
+        Base(path)
     config(home).parent.mkdir(parents=True)
     config(home).write_text(already)
-    monkeypatch.setenv(variable, str(path))
+    monkeypatch.setenv(variable, str(home / says))
     assert run("install")[0] == 0
     found = load(Config, config(home), {})
     mine = [("/mine.db", "Mine")] if already else []

@@ -46,18 +46,22 @@ class Fork:
 
     def path(self, env: Mapping[str, str]) -> Path:
         """Return its database, which may not be there."""
-        return self.data(env) / (self.named(env) or self.database)
+        return self.data(env) / (self._named(env) or self.database)
 
-    def named(self, env: Mapping[str, str]) -> str:
-        """Return which database its variable names; "" for none."""
-        named = env.get(self.variable, "")
-        return "" if named == ":memory:" or "\0" in named else named
+    def is_named(self, env: Mapping[str, str]) -> bool:
+        """Whether a variable of its own says where its database is."""
+        return bool(self._named(env)) or self._has_home(env)
 
     def data(self, env: Mapping[str, str]) -> Path:
         """Return its data folder, which may not be there."""
-        if self.home and Path(env.get(self.home, "")).is_absolute():
-            return Path(env[self.home]) / "data"
-        return store_paths.data_home(env) / self.folder
+        return Path(env[self.home]) / "data" if self._has_home(env) else store_paths.data_home(env) / self.folder
+
+    def _named(self, env: Mapping[str, str]) -> str:
+        named = env.get(self.variable, "")
+        return "" if named == ":memory:" or "\0" in named else named
+
+    def _has_home(self, env: Mapping[str, str]) -> bool:
+        return bool(self.home) and Path(env.get(self.home, "")).is_absolute()
 
 
 # Of Kilo 7.7.9 each request was compared with that of OpenCode 1.18 (tests/e2e/test_kilo.py). MiMo Code was never run
@@ -86,10 +90,10 @@ class ConfiguredFork:
         del env
         return self.databases
 
-    def named(self, env: Mapping[str, str]) -> str:
-        """Return no database: it is known by no variable."""
+    def is_named(self, env: Mapping[str, str]) -> bool:
+        """Return that no variable says where it is."""
         del env
-        return ""
+        return False
 
     def data(self, env: Mapping[str, str]) -> Path | None:
         """Return no data folder: nobody says where it is."""
@@ -144,8 +148,10 @@ class ForkedOpencode(Opencode):
         return ""  # no key of the configuration names its server
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
-        """Find a database that only a variable of the shell names, also one that its client has not made yet."""
+        """Find a database that only this shell knows of, also one that its client has not made yet where a variable of
+        that client's names it.
+        """
         del state
-        found = [store for store in seen_here_alone(self, service, env) if store.exists() or self.fork.named(env)]
+        found = [store for store in seen_here_alone(self, service, env) if store.exists() or self.fork.is_named(env)]
         named = tuple({"path": store.id, "name": self.title} for store in found)
         return ShellSettings({"stores": named}, section="opencode")
