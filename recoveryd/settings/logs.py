@@ -95,7 +95,7 @@ class _Room:
     def look(self) -> bool:
         before, self._full = self._full, is_full(self._path.parent, by_write=True)
         if self._full and not before:
-            _tell_unwritten(self._path, "its disk is full, or your quota of it")
+            _tell_unwritten(self._path, "no room is left on its disk, or in your quota")
         return not self._full
 
 

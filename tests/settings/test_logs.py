@@ -136,7 +136,7 @@ def test_on_a_full_disk_that_is_said_once_and_the_file_goes_on_once_there_is_roo
     room.update(f_bavail=0, f_bfree=0)
     logger.info("three")
     logger.info("four")
-    told = "recoveryd.log can't be written (its disk is full, or your quota of it); this is all there is."
+    told = "recoveryd.log can't be written (no room is left on its disk, or in your quota); this is all there is."
     lines = err.lines()
     assert [told in line for line in lines] == [True, False, False, False, True, False]
     assert [line.split()[-1] for line in lines if told not in line] == ["one", "two", "three", "four"]
@@ -158,7 +158,7 @@ def test_a_quota_that_is_used_up_is_said_once_and_is_no_traceback(
         logger.info("one")
         logger.info("two")
     logger.info("three")
-    told = "recoveryd.log can't be written (its disk is full, or your quota of it); this is all there is."
+    told = "recoveryd.log can't be written (no room is left on its disk, or in your quota); this is all there is."
     lines = err.lines()
     assert [told in line for line in lines] == [False, True, False, False]
     assert [line.split()[-1] for line in lines if told not in line] == ["one", "two", "three"]
