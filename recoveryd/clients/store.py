@@ -95,7 +95,7 @@ class Content(Protocol):
 
     def homeless(self, changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
         """List the keys of the changes whose before-image is a part of a message that is not among `messages` (ids),
-        nor comes back with them.
+        nor comes back with them; or such a message itself, where the client deleted it since.
         """
 
     def said(self, image: bytes) -> Json | None:

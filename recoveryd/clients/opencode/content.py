@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -31,13 +32,26 @@ def is_part(key: str) -> bool:
 def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
     """List the keys of the changes whose before-image is a part of a message of OpenCode's that is not among
     `messages`, nor comes back with them. Nothing can hold it: a row would have no message. And of those that edited a
-    message which is not among them: without its parts and its prompt it says what was not.
+    message, or gave it another id, which is not among them: without its prompt it says what was not, and its user took
+    it back. What was taken back before the recovery, by a revert that comes back, comes back with that.
     """
-    of_messages = [c for c in changes if c.before is not None and not is_part(c.key)]
-    edited = {c.key for c in of_messages if c.after is not None and _name(c.key) not in messages}
-    back = {_name(c.key) for c in of_messages if c.key not in edited}
+    of_messages = [change for change in changes if not is_part(change.key)]
+    staged = any(change.key.startswith("session/") for change in of_messages)
+    became = {_apart_from_ids(c.after): _name(c.key) for c in of_messages if c.before is None and c.after is not None}
+
+    def is_deleted(change: Change, before: bytes) -> bool:
+        now = _name(change.key) if change.after is not None else became.get(_apart_from_ids(before))
+        return not staged and now is not None and now not in messages
+
+    deleted = {c.key for c in of_messages if c.before is not None and is_deleted(c, c.before)}
+    back = {_name(c.key) for c in of_messages if c.before is not None and c.key not in deleted}
     of = {c.key: _message_of(c.key, c.before) for c in changes if c.before is not None and is_part(c.key)}
-    return edited | {key for key, message in of.items() if message not in messages and message not in back}
+    return deleted | {key for key, message in of.items() if message not in messages and message not in back}
+
+
+def _apart_from_ids(image: bytes) -> str:
+    """Return what a message says by which it is known under another id."""
+    return json.dumps({key: value for key, value in (said(image) or {}).items() if key not in ("id", "parentID")})
 
 
 def _message_of(key: str, image: bytes) -> str:

@@ -329,3 +329,25 @@ def test_a_session_that_is_not_there_has_no_greatest_id(plant: Plant) -> None:
     assert of_opencode(planting.store).greatest_id(planting.planted.id) == max(
         m["id"] for m in planting.planted.messages
     )
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_no_turn_comes_back_by_force_that_its_user_took_back_under_its_new_ids(plant: Plant, staged: bool) -> None:
+    """Where the revert was staged before, it comes back, too, with all that the client took away for it."""
+    made = plain(turns=3)
+    old = [message["id"] for message in made.messages]
+    made.session |= {"revert": {"messageID": old[6]}} if staged else {}
+    planting = plant(made)
+    changes = planting.changes()
+    planting.store.apply(changes)
+    there = {message.id for message in planting.session.messages[:6]}
+    assert planting.store.content.homeless(changes, {message.id for message in planting.session.messages}) == set()
+    found = planting.store.content.homeless(list(reversed(changes)), there)
+    deleted = {f"/{message}" for message in old[6:]} | {f"/{part['id']}" for one in old[6:] for part in made.parts[one]}
+    assert {f"/{key.rpartition('/')[2].removesuffix('.json')}" for key in found} == (set() if staged else deleted)
+
+
+def test_what_a_staged_revert_took_along_comes_back_by_force(plant: Plant) -> None:
+    planting = plant(prompted(NOW - 60_000))
+    changes = planting.changes([m.id for m in planting.session.messages if m.created > STARTED_AGAIN])
+    assert planting.store.content.homeless(changes, set()) == set()
