@@ -148,7 +148,7 @@ def _went_on(store: Store, ledger: Ledger, entry: Entry) -> bool:
     if ledger.answered(entry.id) is None or not store.has(entry.session):
         return False
     try:
-        return _answered(store, entry)
+        return bool(_answered(store, entry))
     except FormError:  # what was repaired had another one
         return True
 
@@ -286,7 +286,7 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
     except FormError:
         form = "in a form that is not repaired (turns of it were taken back, say)"
         return f"The session went on since {entry.id} {form}: what is put back may be refused for good."
-    return f"The session went on since {entry.id}: the model answered, on the repaired history." if answered else None
+    return f"The session went on since {entry.id}: the model answered{answered}." if answered else None
 
 
 def _own_turn(store: Store, entry: Entry) -> bool:
@@ -302,11 +302,12 @@ def _own_turn(store: Store, entry: Entry) -> bool:
     return newest is not None and newest.id == entry.message
 
 
-def _answered(store: Store, entry: Entry) -> bool:
-    """Whether the model answered behind what had failed, be it with a tool call alone. A command of the user's is none,
-    nor is an answer that was stopped before a word of it.
+def _answered(store: Store, entry: Entry) -> str:
+    """Tell in words where the model answered behind what had failed, be it with a tool call alone; "" where it did not.
+    A command of the user's is no answer, nor is one that was stopped before a word of it.
 
-    By the client's clock alone, which made all of them; only where that message is gone by ours.
+    By the client's clock alone, which made all of them; only where that message is gone by ours, and then it may have
+    answered in another file of a thread, which has nothing of what was repaired.
     """
     session = store.load(entry.session)
     ended = [m for m in session.messages if m.role == "assistant" and m.error is None and m.completed]
@@ -314,8 +315,9 @@ def _answered(store: Store, entry: Entry) -> bool:
     answers = [m for m in ended if not client.by_shell(m) and (m.parts or not client.stopped(m))]
     failed = session.message(entry.message)
     if failed is None:
-        return any(m.completed > entry.time * 1000 for m in answers)
-    return any(m.by_time > failed.by_time for m in answers)
+        gone = ", and what had failed is not in it any more"
+        return gone if any(m.completed > entry.time * 1000 for m in answers) else ""
+    return ", on the repaired history" if any(m.by_time > failed.by_time for m in answers) else ""
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:

@@ -211,6 +211,24 @@ def test_a_repair_is_undone_by_force_once_turns_were_taken_back(place: Place) ->
     assert place.rollout.bytes() == before and newer.bytes() == kept
 
 
+def test_of_an_answer_in_a_file_without_what_was_repaired_nothing_else_is_said(place: Place) -> None:
+    place.rollout.stuck()
+    before = place.rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    newer = goes_back(place, by=False)
+    newer.ms += 3_000  # behind the repair
+    newer.healthy()
+    kept = newer.bytes()
+    with place.ledger() as ledger:
+        with pytest.raises(RefusedError) as refused:
+            take_back(place.store, ledger, place.state, event.id)
+        says = f"The session went on since {event.id}: the model answered, and what had failed is not in it any more."
+        assert refused.value.message == says
+        take_back(place.store, ledger, place.state, event.id, force=True)
+    assert place.rollout.bytes() == before and newer.bytes() == kept
+
+
 def test_what_was_repaired_behind_turns_that_were_all_taken_back_is_undone_in_its_own_file(place: Place) -> None:
     place.rollout.stuck()
     before = place.rollout.bytes()
