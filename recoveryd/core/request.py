@@ -69,7 +69,8 @@ class Request:
     `padded`: the client sends messages of its own between these, one behind each at the most, and blocks of its own
     before theirs; so a place in an error lies further on.
 
-    `by_others`: the stored answers that the model which is asked did not give, as far as is known.
+    `by_others`: the stored answers that the model which is asked did not give, as far as is known. `models_told`: the
+    session tells of its answers which model gave them.
     """
 
     turns: tuple[Turn, ...]
@@ -77,6 +78,7 @@ class Request:
     flat: bool = False
     padded: bool = False
     by_others: frozenset[str] = frozenset()
+    models_told: bool = False
 
     def blocks(self) -> Iterator[Block]:
         """Go through all blocks, in the order of the request."""

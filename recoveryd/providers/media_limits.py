@@ -42,8 +42,8 @@ def too_large(
     refused: Refused, request: Request, held: Sequence[Media], weigh: Callable[[Json], int]
 ) -> Sequence[Media]:
     """Choose of `held` those that are meant: the only one; those above the number of bytes that is named, or else the
-    heaviest. Where bytes tell nothing, the only one that no answer stands behind, unless it is said of bytes, maybe,
-    and a heavier one is there.
+    heaviest. Where bytes tell nothing, the only one that no answer stands behind, unless a heavier one is there, and it
+    is said of bytes, or maybe of them and nothing tells which model answered that.
 
     `weigh` returns the bytes of one, as it is sent.
     """
@@ -58,7 +58,8 @@ def too_large(
         heavy = [one for one, weight in zip(held, weights, strict=True) if weight > most]
         if heavy or refused.limit:
             return heavy
-        plausible = [one for one, weight in zip(held, weights, strict=True) if weight == heaviest]
+        if refused.over is Limit.BYTES or not request.models_told:
+            plausible = [one for one, weight in zip(held, weights, strict=True) if weight == heaviest]
     return unanswered if len(unanswered) == 1 and unanswered[0] in plausible else ()
 
 

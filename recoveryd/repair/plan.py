@@ -74,7 +74,8 @@ def objections(session: Session, wires: Sequence[Wire], provider: Provider, clai
 
 def claims_of(given: PlanInput, request: Request) -> Claims:
     """Look up, before planning, what the error tells of the request that failed, not of the stored list."""
-    request = replace(request, by_others=given.by_others)
+    told = any("modelID" in message.data for message in given.session.messages if message.role == "assistant")
+    request = replace(request, by_others=given.by_others, models_told=told)
     claims = given.provider.claims(given.evidence, request, _named(given))
     if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)

@@ -43,10 +43,38 @@ def test_only_an_answer_of_who_is_asked_clears_an_image(
     answer = made.assistant(said, finish=finish, bare=by_command is not None)
     answer |= asked
     made.user("and here", file(data_url(png(4, 5)), filename="new.png"))
-    data = {"message": WORDS, "statusCode": 400, "responseBody": json.dumps({"error": {"message": WORDS}})}
+    assert refused(tree, bench, made, WORDS) is Outcome.HEALED
+    assert len(pictures(tree)) == left
+
+
+@pytest.mark.parametrize(
+    ("answered_by", "left"),
+    [("gpt-5.2", ["old.png"]), ("o3-mini", ["new.png", "old.png"])],
+    ids=["who is asked", "other"],
+)
+def test_a_light_image_is_too_large_beside_a_heavier_one_only_where_that_was_taken(
+    tmp_path: Path, bench: Bench, answered_by: str, left: list[str]
+) -> None:
+    """The words do not say whether bytes or pixels are too many: a tall screenshot has few bytes."""
+    tree = Tree(tmp_path)
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=GPT)
+    made.user("look", file(data_url(png(9, 9) + bytes(9_000)), filename="old.png"))
+    made.assistant(text("seen"))["modelID"] = answered_by
+    made.user("and here", file(data_url(png(3, 2_000)), filename="new.png"))
+    refused(tree, bench, made, "The image is too large.")
+    assert sorted(pictures(tree)) == left
+
+
+def refused(tree: Tree, bench: Bench, made: SessionBuilder, words: str) -> Outcome:
+    """Let the newest prompt be refused with these words, and heal the session."""
+    data = {"message": words, "statusCode": 400, "responseBody": json.dumps({"error": {"message": words}})}
     url = "https://api.openai.com/v1/responses"
     made.assistant(error={"name": "APIError", "data": {**data, "metadata": {"url": url}}})
     write_tree(made.planted(), tree.root)
-    assert bench.attempt(tree, made.planted().id).outcome is Outcome.HEALED
-    stored = "".join(path.read_text() for path in (tree.root / "part").rglob("*.json"))
-    assert stored.count("data:image/png") == left
+    return bench.attempt(tree, made.planted().id).outcome
+
+
+def pictures(tree: Tree) -> list[str]:
+    """The names of the images that are stored."""
+    stored = [json.loads(path.read_text()) for path in (tree.root / "part").rglob("*.json")]
+    return [part["filename"] for part in stored if str(part.get("url")).startswith("data:image/png")]

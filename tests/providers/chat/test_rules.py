@@ -257,7 +257,18 @@ def test_the_lightest_image_is_not_the_one_that_is_too_large() -> None:
     """Though no answer stands behind it alone: which model answered the heavier one is not always told."""
     heavy = Turn("user", (Block(image(png(4, 4) + bytes(2_000_000)), "m", "heavy"),), (("m", ""),))
     answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
-    assert meant("The image is too large.", Request((heavy, answer, pictured(1).turns[0]))) == set()
+    sent = Request((heavy, answer, pictured(1).turns[0]))
+    assert meant("The image is too large.", sent) == set()
+    assert meant("Referenced files bytes are too large", replace(sent, models_told=True)) == set()
+
+
+def test_a_light_image_is_the_one_that_is_too_large_where_the_model_has_answered_the_heavier() -> None:
+    """It may have many pixels: a plain, tall screenshot."""
+    heavy = Turn("user", (Block(image(png(4, 4) + bytes(2_000_000)), "m", "heavy"),), (("m", ""),))
+    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
+    sent = Request((heavy, answer, pictured(1).turns[0]), models_told=True)
+    assert meant("The image is too large.", sent) == {"0.0"}
+    assert meant("The image is too large.", replace(sent, by_others=frozenset({"a"}))) == set()
 
 
 def test_what_another_model_answered_tells_nothing() -> None:
