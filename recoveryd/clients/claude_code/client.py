@@ -107,18 +107,26 @@ class ClaudeCode(WithoutServer):
         return opened is not None and since < opened <= failure.time / 1000
 
     def unread(self, store: Store, session: str, since: float, failure: Failure | None = None) -> str:
-        """Tell to start the client anew: a process keeps the history in memory. That it loaded it again (`/clear`, then
-        `/resume`), nothing tells.
+        """Tell to start the client anew: a process keeps the history in memory, also one that ended since. That it
+        loaded it again (`/clear`, then `/resume`), nothing tells.
         """
-        del failure
         assert isinstance(store, ClaudeCodeTranscripts)
         opened = store.opened(session)
         if opened is None or opened > since:
-            return ""
+            before = failure is not None and self._sent_before(store, failure, since)
+            anew = f"go on with `{self._resume(store, session)}`"
+            return f"it was refused again in a Claude Code that had it open as it was before: {anew}" if before else ""
         job, then = store.background_job(session), f"then `{self._resume(store, session)}`"
         if job:  # its way back in a terminal only shows what goes on in the background
             return f"Claude Code has this session open in the background as it was before: `claude stop {job}`, {then}"
         return f"Claude Code may have this session open as it was before: quit it, {then}"
+
+    @staticmethod
+    def _sent_before(store: ClaudeCodeTranscripts, failure: Failure, since: float) -> bool:
+        try:
+            return store.sent_before(failure.session, failure.message, since)
+        except RecoverydError:  # nothing tells
+            return False
 
     def go_on(self, store: Store, session: str) -> str:
         return f"To go on: {self._resume(store, session)}"

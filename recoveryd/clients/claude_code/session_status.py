@@ -18,6 +18,7 @@ _WENT_BACK = b'{"type":"last-prompt"'
 _MOVED = b'{"type":"relocated"'
 # Noted behind the prompt of a user who stopped one before, or went back by `/rewind`: the newest line counts (2.1.330).
 _NEWEST = "00000000-0000-0000-0000-000000000000"
+_BACK = 64 * 1024 * 1024  # bytes at the end of a transcript in which a request is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,30 @@ def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *
     for event in told:
         status = _with(status, event, store, session)
     return replace(status, end=end, mark=json_lines.mark(fd, end))
+
+
+def sent_before(fd: int, message: str, ms: int) -> bool:
+    """Whether who was refused with a line, `message`, had sent the session before `ms`, and was not answered since: it
+    has it in memory as it was. A request names the one before it of its process, the first one none (2.1.330). OSError.
+    """
+    size = os.fstat(fd).st_size
+    failed, base = False, ""
+    for place in filter(lambda one: _tells(one.head), json_lines.backward(fd, max(0, size - _BACK), size)):
+        data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset)) or {}
+        if not failed:
+            failed = data.get("uuid") == message
+            continue
+        early = 0 < json_lines.line_time(data.get("timestamp")) < ms
+        if data.get("type") == "api-request":
+            if base in ("", data.get("id")):
+                base = text_of(data, "base")
+                if early or not base:
+                    return early
+            elif early:
+                return False
+        elif data.get("type") == "assistant" and (not base or not (early or error_record.is_refusal(data))):
+            return False  # it was refused without a request, or answered
+    return False
 
 
 def _tells(head: bytes) -> bool:

@@ -97,6 +97,14 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         since = (running.open_since(home, parent or session_id) for home in self.homes)
         return min((one for one in since if one is not None), default=None)
 
+    def sent_before(self, session_id: str, message: str, since: float) -> bool:
+        """Whether who was refused with a line had sent the session before `since`, in seconds. StoreError."""
+        with self._open(session_id) as (fd, path, _):
+            try:
+                return session_status.sent_before(fd, message, int(since * 1000))
+            except OSError as error:
+                raise tree.error_of(error, f"read {path}") from error
+
     def background_job(self, session_id: str) -> str:
         """Name the job that has the session (or that of a subagent) open in the background; "" where none has."""
         parent = transcript_paths.parent_of(self._files.get(session_id, ()))

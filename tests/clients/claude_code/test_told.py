@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from recoveryd.tell.toast import Toast
 from tests.conftest import Run
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.support.running import running, until
-from tests.support.transcript import Transcript, call, dump, text
+from tests.support.transcript import Transcript, call, dump, stamp, text
 from tests.support.trees import Tree
 
 MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
@@ -413,6 +414,58 @@ def test_a_repair_is_read_by_a_client_that_was_started_after_it(tmp_path: Path) 
     )
 
 
+def asked(made: Transcript, name: str, base: str = "") -> None:
+    """A request, as the client notes it; `base`: the one before it of the same process."""
+    made.ms += 1000
+    told = {"id": name, "timestamp": stamp(made.ms), **({"base": base} if base else {})}
+    made.event({"type": "api-request", "sessionId": made.session, **told, "params": {"model": "claude-opus-5-5"}})
+
+
+@pytest.mark.parametrize(
+    ("since", "name", "base", "held"),
+    [
+        (0, "r4", "r3", True),  # of the process that was refused before the repair
+        (0, "r4", "", False),  # of one that was begun since
+        (0, "r4", "r0", False),  # nothing tells
+        (0, "", "", False),  # no request of it
+        (1, "r4", "r3", False),  # of one that was begun and answered since
+        (2, "r4", "r3", False),  # of the same process, which was answered since
+    ],
+)
+def test_what_was_refused_in_a_client_that_had_it_in_memory_tells_nothing_also_once_that_ended(
+    tmp_path: Path, since: int, name: str, base: str, held: bool
+) -> None:
+    """It is not stuck: what is stored was repaired meanwhile."""
+    made = Transcript()
+    made.user("q")
+    asked(made, "r1")
+    made.assistant(text("a"))
+    made.user("go on")
+    asked(made, "r2", "r1")
+    made.refused(ILLEGAL)
+    repaired = made.ms / 1000 + 0.5
+    made.user("continue")
+    asked(made, "r3", "" if since == 1 else "r2")
+    if since:
+        made.assistant(text("a"))
+    else:
+        made.refused(ILLEGAL)
+    made.user("and now")
+    if name:
+        asked(made, name, base)
+    message = made.refused(ILLEGAL)
+    made.user("later")
+    asked(made, "r5")
+    made.write(tmp_path / ".claude" / "projects")
+    store, client = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    failure = Failure(store.id, made.session, message, made.ms)
+    says = "it was refused again in a Claude Code that had it open as it was before: go on with "
+    assert store.session_ids()
+    assert client.unread(store, made.session, repaired, failure) == held * f"{says}`claude --resume {made.session}`"
+    assert client.unread(store, made.session, repaired) == "", "no client has it open now"
+    assert client.unread(store, "gone", repaired, replace(failure, session="gone")) == ""
+
+
 def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path) -> None:
     """`claude --resume` only shows what runs there, and `/exit` lets it run (2.1.330)."""
     made = Transcript()
@@ -452,6 +505,34 @@ def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> No
     assert not told("history") and not told("show", entry["id"])
     note.unlink()
     assert not told("scan")
+
+
+def test_a_healed_session_that_was_prompted_once_more_before_its_client_was_quit_is_not_stuck(run: Run) -> None:
+    claude = Path(os.environ["HOME"]) / ".claude"
+    made = planted(claude / "projects", "call-id", ILLEGAL)
+    file = next(claude.rglob(f"{made.session}.jsonl"))
+    before = made.ms
+    assert run("scan", "--repair", "--yes")[0] == 0
+    healed, made.lines = file.read_bytes(), []
+
+    def told(base: str) -> tuple[int, str]:
+        made.lines, made.ms = [], before
+        asked(made, "r1")
+        early, made.lines = made.raw(), []
+        made.ms = int(time.time() * 1000) + 1000
+        made.user("continue")
+        asked(made, "r2", base)
+        made.refused(ILLEGAL)
+        file.write_bytes(healed + early + made.raw())
+        os.utime(file, (time.time() - 60,) * 2)
+        code, out, _ = run("scan")
+        return code, " ".join(out.split())
+
+    code, out = told("r1")
+    assert code == 0 and "none is stuck" in out and f"go on with `claude --resume {made.session}`" in out
+    assert "need you" not in run("status")[1]
+    code, out = told("")
+    assert code == 1 and "1 stuck" in out and "by a client that may not have read it since" in out
 
 
 def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
