@@ -205,6 +205,21 @@ def test_an_answer_that_broke_off_twice_with_the_same_words_did_so_by_no_acciden
     assert scene.found()[3:] == [REFUSED if again else ELSEWHERE, newest["id"]]
 
 
+@pytest.mark.parametrize("between", ["steps", "an answer"])
+def test_an_agent_whose_turns_break_off_alike_behind_their_steps_does_so_by_no_accident(
+    scene: Scene, between: str
+) -> None:
+    for turn in (1, 2):
+        scene.made.user("again")
+        scene.made.assistant(tool())
+        scene.made.assistant(text("and now"), tool(), bare=True)
+        newest = scene.made.assistant(text("half an ans"), error=BROKEN_STREAM, bare=True)
+        if between == "an answer" and turn == 1:
+            scene.made.user("go on")
+            scene.made.assistant(text("fine"))
+    assert scene.found()[3:] == [REFUSED if between == "steps" else ELSEWHERE, newest["id"]]
+
+
 def test_what_numbers_a_request_and_an_answer_that_was_stopped_make_no_other_words(scene: Scene) -> None:
     for number in (1, 2):
         scene.made.user("again")

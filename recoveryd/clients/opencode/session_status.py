@@ -63,20 +63,21 @@ def look(
 
 
 def _broke_off_alike(failed: Message | None, seen: Sequence[Message], parts: Parts) -> bool:
-    """Whether the answer before the one that failed broke off, too, with the same words. One that was stopped before
-    a word of it is passed over.
+    """Whether the answer that ended the turn before the one that failed broke off, too, with the same words. One that
+    was stopped is passed over.
     """
-    answers = [message for message in seen if message.role == "assistant" and not _stopped(message)]
+    answers = [message for message in seen if message.role == "assistant" and not _told_nothing(message)]
     if failed is None or failed not in answers:
         return False
     older = answers[answers.index(failed) + 1 :][:1]
     return any(_words(one) == _words(failed) and any(map(_of_the_model, parts(one.id))) for one in older)
 
 
-def _stopped(message: Message) -> bool:
-    error = message.error
+def _told_nothing(message: Message) -> bool:
+    """Whether an answer does not tell how its turn ended: it was stopped, or is a step that the turn went on behind."""
+    error, finish = message.error, message.data.get("finish")
     by_name = error.get("name") == "MessageAbortedError" if isinstance(error, Mapping) else False
-    return by_name or (error is None and not message.data.get("finish"))
+    return by_name or (error is None and (not finish or finish == "tool-calls"))
 
 
 def _words(message: Message) -> tuple[str, str]:
