@@ -172,7 +172,9 @@ def show_changes(out: Console, content: Content, changes: Sequence[Change], most
             style = "bold" if line[:3] in ("+++", "---") else styles.get(line[:1], "")
             out.print(Text(line, style=style), soft_wrap=True)
     if most is not None and len(changes) > most:
-        out.print(f"... and {len(changes) - most:,} more records")
+        out.print(
+            "... and 1 more record" if len(changes) == most + 1 else f"... and {len(changes) - most:,} more records"
+        )
 
 
 def diff(content: Content, change: Change) -> list[str]:

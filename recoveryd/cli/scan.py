@@ -35,7 +35,7 @@ from recoveryd.ledger import Ledger
 from recoveryd.settings import ignored, paths
 from recoveryd.tell import evidence_line
 
-MOST = 20  # records of a diff; `show` has all of them
+MOST = 20  # records of a diff; `--dry-run` shows all of them
 _LATER = (
     "What is listed is healed once its next prompt was refused. With `heal_ahead = true`, recoveryd repairs a "
     "session before that, if it sees the turn end after which it would be."
@@ -164,7 +164,7 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
                     with bar.aside():
-                        _announce(out, finding, seen.whose)
+                        _announce(out, finding, seen.whose, None if arguments.dry_run else MOST)
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
@@ -181,15 +181,18 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _announce(out: Console, finding: Finding, whose: Whose) -> None:
+def _announce(out: Console, finding: Finding, whose: Whose, most: int | None) -> None:
     show_finding(out, finding, whose)
-    _show_planned(out, finding)
+    _show_planned(out, finding, most)
     out.print()
 
 
-def _show_planned(out: Console, finding: Finding) -> None:
-    if finding.case is not None:
-        show_changes(out, finding.case.store.content, finding.changes, MOST)
+def _show_planned(out: Console, finding: Finding, most: int | None = MOST) -> None:
+    if finding.case is None:
+        return
+    show_changes(out, finding.case.store.content, finding.changes, most)
+    if most is not None and len(finding.changes) > most:
+        print_wrapped(out, f"All of them: {command_line('scan', '--dry-run', session=finding.failure.session)}")
 
 
 def _listed(

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from recoveryd.cli import scan
 from recoveryd.clients import Config
 from recoveryd.core.model import Kind
 from recoveryd.diagnose import Context
@@ -15,6 +16,7 @@ from recoveryd.heal.undo import undo
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import paths
 from tests.conftest import Run
+from tests.support.build import SessionBuilder
 from tests.support.cases import case
 from tests.support.judge import refusal
 from tests.support.terminal import in_terminal
@@ -87,6 +89,25 @@ class TestRepair:
         assert code == 1 and tree.files() == before
         assert NEW in out and "Would take out" in out and "nothing was written" in out
         assert not paths.state_dir().exists()
+
+    def test_a_dry_run_shows_all_of_a_long_repair_and_the_others_name_it(self, tree: Tree, run: Run) -> None:
+        """Who is asked can read each change before he agrees."""
+
+        def many_blank_answers(session: SessionBuilder) -> None:
+            for turn in range(scan.MOST + 3):
+                session.user(f"go {turn}")
+                session.assistant(" ")
+            session.user("next")
+
+        session = tree.stuck(many_blank_answers, EMPTY)
+        all_of_it = f"All of them: recoveryd scan --dry-run --session {session}"
+        code, out, _ = run("scan", "--dry-run")
+        assert code == 1 and out.count("\n--- ") > scan.MOST and "more records" not in out and "All of them" not in out
+        records = out.count("\n--- ")
+        for argv in (["--session", session], ["--repair"]):
+            _, out, _ = run("scan", *argv)
+            assert out.count("\n--- ") == scan.MOST
+            assert f"... and {records - scan.MOST} more records" in out and all_of_it in " ".join(out.split())
 
     @pytest.mark.parametrize("asked", [True, False], ids=["with a question", "without one"])
     @pytest.mark.parametrize("argv", [[], ["--yes"], ["--json"]])
