@@ -174,7 +174,7 @@ class Client(Protocol):
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         """List every way in which the client may send the next request of a session, to the model of `failure`."""
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
+    def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Say what its user can set in the client about a failure that nothing is edited for, as a clause; "" for
         nothing.
         """

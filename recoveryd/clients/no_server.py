@@ -56,8 +56,8 @@ class WithoutServer:
         del env
         return None
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
-        del failure, kind
+    def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
+        del store, failure, kind
         return ""
 
     def under_way(self, store: Store, session: str) -> str | None:

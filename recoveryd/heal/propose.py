@@ -215,7 +215,7 @@ class Proposer:
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
             client = self._clients.of(store)
-            then = client.advice(failure, kind) or client.way_back
+            then = client.advice(store, failure, kind) or client.way_back
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
             who = self._clients.of(store).title
@@ -315,11 +315,11 @@ def _at_rest(client: Client, case: Case, session: Session) -> None:
 
 def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) -> Provider | Refusal:
     """Return the rules that the next request is held to, or why nothing of this kind is edited."""
-    kind, failure = case.kind, case.failure
+    kind, failure, store = case.kind, case.failure, case.store
     provider = rules_for(failure, wires)
     offer = KINDS[kind].offer if kind in provider.finds else ""
     if KINDS[kind].unrepaired and not (offer and invents):
-        return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(failure, kind), offer))))
+        return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(store, failure, kind), offer))))
     if client.heals(kind):
         return _mended(client, case)
     if provider is not NO_RULES:

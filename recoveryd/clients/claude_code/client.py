@@ -69,9 +69,9 @@ class ClaudeCode(WithoutServer):
 
         return mends_itself(kind, block)
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
+    def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Name the client's own way to make a session shorter; mostly it goes that way by itself."""
-        del failure
+        del store, failure
         return "send `/compact`" if kind_info(kind).shortened or kind is Kind.MEDIA_REJECTED else ""
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:

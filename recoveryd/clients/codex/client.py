@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
-from recoveryd.clients.codex import rollout_paths
+from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
-from recoveryd.clients.codex.thread import about_thread
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store, lineage
 from recoveryd.core import (
@@ -43,9 +43,13 @@ class Codex(WithoutServer):
     def __init__(self, settings: CodexSettings) -> None:
         self._settings = settings
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
-        del failure
-        return "`/compact` it, and where that is refused, start a new session" if kind_info(kind).shortened else ""
+    def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
+        if not kind_info(kind).shortened:
+            return ""
+        began = _opened_by(store, failure.session)
+        if began != failure.session:
+            return thread.ANOTHER.format(began)
+        return "`/compact` it, and where that is refused, start a new session"
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
         """List those of homes that are there: who has no Codex has nothing of it watched."""
@@ -85,7 +89,7 @@ class Codex(WithoutServer):
 
     def next_failure(self, session: Session) -> Failure | None:
         newest = session.newest
-        meta = about_thread(session)
+        meta = thread.about_thread(session)
         if newest is None:
             return None
         at = newest.completed or newest.created
@@ -131,10 +135,15 @@ class Codex(WithoutServer):
 def _resume(store: Store, session: str) -> str:
     """Make the command that opens a thread: where its own id does not, by the thread which began it."""
     assert isinstance(store, CodexThreads)
-    began, first = session, ""
-    try:
-        began = next((of for of, _ in lineage(store, session) if store.opens(of)), session)
+    began, first = _opened_by(store, session), ""
+    with suppress(RecoverydError):
         first = f"codex unarchive {began} && " if store.archived(began) else ""
-    except RecoverydError:  # what can't be read now must not keep its user from being told
-        pass
     return f"{first}codex resume {began}"
+
+
+def _opened_by(store: Store, session: str) -> str:
+    """Return the thread by whose id one is opened; what can't be read now must not keep its user from being told."""
+    assert isinstance(store, CodexThreads)
+    with suppress(RecoverydError):
+        return next((of for of, _ in lineage(store, session) if store.opens(of)), session)
+    return session

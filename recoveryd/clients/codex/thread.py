@@ -28,6 +28,7 @@ _OUTPUTS = ("_output",)
 # What a user message begins with that nobody typed.
 _CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill", "<user_shell_")
 _INSTEAD = "start a new session"
+ANOTHER = "have the thread whose agent this is (`codex resume {}`) begin another one"  # opened anew, a reviewer, too
 _REVIEWER = "guardian_review"  # of a thread whose model judges what another one's asks leave for (0.169.0)
 MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
@@ -125,10 +126,10 @@ class _Reader:
             raise StoreError(f"{self._path} does not begin with a session_meta line; it is left alone.")
         self.meta = rollout_lines.payload(data)
         if self.meta.get("history_base"):
-            why = "it is a fork, or turns were taken back"
             instead = _instead_of_fork(self.meta)
-            what = f"{self._path} goes on from another file ({why})"
-            raise FormError(f"{what}: no such thread is repaired; if it is too long, `/compact` it, else {instead}.")
+            what = f"{self._path} goes on from another file (it is a fork, or turns were taken back)"
+            shorter = "if it is too long, `/compact` it, else " if opens(self.meta) else ""
+            raise FormError(f"{what}: no such thread is repaired; {shorter}{instead}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
         self._about = {"type": META, "fault": fault, **about}
         self._ordinals = "ordinal" in data
@@ -257,8 +258,7 @@ def _instead(meta: Json) -> str:
     """Tell what to do in the place of a thread that can't be repaired. No person can begin an agent (0.169.0)."""
     if _parent(meta) is None:
         return _INSTEAD
-    began = _text(meta, "session_id") or _parent(meta)  # of a person's, also for an agent's agent
-    return f"have the thread whose agent this is (`codex resume {began}`) begin another one"
+    return ANOTHER.format(_text(meta, "session_id") or _parent(meta))  # of a person's, also for an agent's agent
 
 
 def _instead_of_fork(meta: Json) -> str:

@@ -93,8 +93,9 @@ class Opencode:
         sent = as_signed_in(store, failure, forms)
         return [wire for protocol in spoken for wire in wires_of(failure, protocol, sent)]
 
-    def advice(self, failure: Failure, kind: Kind) -> str:
+    def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Name the line that has it send the reasoning back, as it does for the makers' own providers."""
+        del store
         custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
         if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", failure.model.lower()):
             return ""

@@ -382,6 +382,26 @@ def test_an_agent_goes_on_by_the_thread_that_is_opened(
         assert event is not None and event.outcome is Outcome.HEALED
         assert f"`codex resume {by}`" in event.detail and f"resume {other}" not in event.detail
     assert place.store.about(THREAD).parent == ROOT
+    place.rollout.asks("more")
+    place.rollout.is_refused("Codex ran out of room in the model's context window.", "context_window_exceeded")
+    failure = place.store.look(THREAD).failure
+    assert failure is not None
+    advice = client.advice(place.store, failure, Kind.CONTEXT_OVERFLOW)
+    another = f"have the thread whose agent this is (`codex resume {ROOT}`) begin another one"
+    assert advice == (another if by == ROOT else "`/compact` it, and where that is refused, start a new session")
+    assert client.advice(place.store, failure, Kind.REASONING_ITEM) == ""
+
+
+def test_an_agent_that_is_not_opened_and_goes_on_from_another_file_is_not_to_be_compacted(tmp_path: Path) -> None:
+    place = forked(tmp_path)
+    place.rollout.stuck()
+    first, _, rest = place.rollout.bytes().partition(b"\n")
+    of = {"session_id": ROOT, "parent_thread_id": ROOT, "thread_source": "subagent", "multi_agent_version": "v2"}
+    meta = json.loads(first)
+    place.rollout.path.write_bytes(json.dumps(meta | {"payload": meta["payload"] | of}).encode() + b"\n" + rest)
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.REFUSED
+    assert "/compact" not in event.detail and "no such thread is repaired; prompt the one" in event.detail
 
 
 def test_a_thread_that_was_archived_goes_on_once_it_is_in_use_again(place: Place) -> None:

@@ -322,5 +322,5 @@ def test_how_a_provider_is_asked_the_configuration_of_the_stores_own_client_tell
         found, next_one = store.look("ses_1").failure, client.next_failure(session)
         assert found is not None and next_one is not None
         assert (found.protocol, next_one.protocol) == (spoken, spoken)
-        advice = client.advice(found, Kind.REASONING_MISSING)
+        advice = client.advice(store, found, Kind.REASONING_MISSING)
         assert ("in kilo.json" in advice) is (name == "kilo")
