@@ -12,6 +12,7 @@ from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, root_title
 from recoveryd.core import (
+    REFUSED,
     UNANSWERED,
     UNDONE,
     UNREADABLE,
@@ -22,14 +23,14 @@ from recoveryd.core import (
     RecoverydError,
     command_line,
 )
-from recoveryd.diagnose import Context
+from recoveryd.diagnose import Context, is_subagent
 from recoveryd.doctor import quick_status
 from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import Ledger
-from recoveryd.settings import paths
+from recoveryd.settings import ignored, paths
 
 _STORES_S = 10.0  # how often stores that are new are looked for
-_UNDER_WAY_S = 5.0  # what waits for an answer is believed to be under way so long, and then asked again and again
+_UNDER_WAY_S = 5.0  # what may change without a write is believed so long, and then asked again and again
 
 
 class State(StrEnum):
@@ -75,8 +76,9 @@ class LiveSessions:
         self._marks: dict[str, dict[str, str]] = {}
         self._rows: dict[tuple[str, str], LiveSession] = {}
         self._due: dict[str, set[str]] = {}  # sessions to be looked at, by store
-        self._under_way: dict[tuple[str, str], float] = {}  # sessions that wait, by when they were looked at
+        self._under_way: dict[tuple[str, str], float] = {}  # sessions that wait for others, by when they were looked at
         self._standing: dict[tuple[str, str], str] = {}  # what the ledger said of them then
+        self._ignored = ""  # as it was at the last look
         self.problems: dict[str, str] = {}
 
     def refresh(self) -> list[LiveSession]:
@@ -85,6 +87,7 @@ class LiveSessions:
         if now - self._listed >= _STORES_S:
             self._list_stores()
             self._listed = now
+        self._note_ignored()
         with known_ledger() as ledger:
             recovery = Recovery(Context(ledger, self._config, paths.state_dir(), clock=self._clock))
             since_ms = recovery.context.since_ms
@@ -105,6 +108,14 @@ class LiveSessions:
         for of_sessions in (self._rows, self._under_way, self._standing):
             for key in [key for key in of_sessions if key[0] not in found]:
                 del of_sessions[key]
+
+    def _note_ignored(self) -> None:
+        """Have all sessions looked at again once their user ignored others: nothing is written to them."""
+        said = _ignored_now()
+        if said != self._ignored:
+            for store, session in self._rows:
+                self._due.setdefault(store, set()).add(session)
+        self._ignored = said
 
     def idle(self) -> str:
         """Tell why nothing is repaired now, as a line; "" where all is watched and repaired."""
@@ -156,7 +167,9 @@ class LiveSessions:
         }
 
     def _waited(self, store: Store) -> set[str]:
-        """List the sessions that were under way: what is stored does not tell when their client ends."""
+        """List the sessions that were under way: what is stored does not tell when their client ends, or what the one
+        that asked a refused subagent does.
+        """
         then = self._clock() - _UNDER_WAY_S
         return {name for (of, name), looked in self._under_way.items() if of == store.id and looked <= then}
 
@@ -177,7 +190,8 @@ class LiveSessions:
         if now - at >= _UNDER_WAY_S or look is None or not look.newer:
             finding = finding_of(store, session, recovery)
             if finding is not None:
-                if finding.diagnosis.reason == UNREADABLE:
+                reason = finding.diagnosis.reason
+                if reason == UNREADABLE or (reason == REFUSED and is_subagent(store, session)):
                     self._under_way[store.id, session] = now
                 says = finding.outlook if finding.stuck else finding.said
                 stands = finding.recovery if finding.healed else done
@@ -188,6 +202,13 @@ class LiveSessions:
             state = State.RUNNING if look.running else State.WAITING
             self._under_way[store.id, session] = now
         return row(title=root_title(store, session), state=state)
+
+
+def _ignored_now() -> str:
+    try:
+        return repr(ignored(paths.state_dir()))
+    except RecoverydError as error:  # said by the finding
+        return error.message
 
 
 def _look(store: Store, session: str) -> SessionStatus | None:

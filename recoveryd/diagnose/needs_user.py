@@ -106,10 +106,11 @@ def _lasts(store: Store, session: str, look: SessionStatus, found: Found, *, res
         return False
     if found is None:
         return True
-    return not (found.late or found.trouble or (found.diagnosis.reason == REFUSED and _is_subagent(store, session)))
+    return not (found.late or found.trouble or (found.diagnosis.reason == REFUSED and is_subagent(store, session)))
 
 
-def _is_subagent(store: Store, session: str) -> bool:
+def is_subagent(store: Store, session: str) -> bool:
+    """Whether another session asked this one, as far as can be told now."""
     try:
         return store.about(session).parent is not None
     except RecoverydError:
