@@ -42,14 +42,17 @@ def too_large(
     refused: Refused, request: Request, held: Sequence[Media], weigh: Callable[[Json], int]
 ) -> Sequence[Media]:
     """Choose of `held` those that are meant: the only one; those above the number of bytes that is named, or else the
-    heaviest. Where bytes tell nothing, the only one that no answer stands behind, unless a heavier one is there, and it
-    is said of bytes, or maybe of them and nothing tells which model answered that.
+    heaviest. Where bytes tell nothing, the only one that no answer stands behind, unless it is said of bytes, or maybe
+    of them, and a heavier one is there.
 
-    `weigh` returns the bytes of one, as it is sent.
+    Where bytes or sides may be meant, one that the model that is asked has answered is not. `weigh` returns the bytes
+    of one, as it is sent.
     """
+    unanswered = not_answered(request, held)
+    if refused.over is Limit.SIZE and request.models_told and not refused.limit:
+        held = unanswered
     if len(held) < 2:
         return held
-    unanswered = not_answered(request, held)
     plausible = list(held)
     if refused.over is not Limit.SIDES:
         weights = [weigh(source) for _, source in held]
@@ -58,8 +61,7 @@ def too_large(
         heavy = [one for one, weight in zip(held, weights, strict=True) if weight > most]
         if heavy or refused.limit:
             return heavy
-        if refused.over is Limit.BYTES or not request.models_told:
-            plausible = [one for one, weight in zip(held, weights, strict=True) if weight == heaviest]
+        plausible = [one for one, weight in zip(held, weights, strict=True) if weight == heaviest]
     return unanswered if len(unanswered) == 1 and unanswered[0] in plausible else ()
 
 

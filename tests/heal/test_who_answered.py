@@ -48,17 +48,21 @@ def test_only_an_answer_of_who_is_asked_clears_an_image(
 
 
 @pytest.mark.parametrize(
-    ("answered_by", "left"),
-    [("gpt-5.2", ["old.png"]), ("o3-mini", ["new.png", "old.png"])],
-    ids=["who is asked", "other"],
+    ("answered_by", "heavy", "left"),
+    [
+        ("gpt-5.2", 9_000, ["old.png"]),
+        ("gpt-5.2", 6_000_000, ["old.png"]),  # more than each provider takes, and this one took it
+        ("o3-mini", 9_000, ["new.png", "old.png"]),
+        ("o3-mini", 6_000_000, ["new.png"]),
+    ],
 )
 def test_a_light_image_is_too_large_beside_a_heavier_one_only_where_that_was_taken(
-    tmp_path: Path, bench: Bench, answered_by: str, left: list[str]
+    tmp_path: Path, bench: Bench, answered_by: str, heavy: int, left: list[str]
 ) -> None:
     """The words do not say whether bytes or pixels are too many: a tall screenshot has few bytes."""
     tree = Tree(tmp_path)
     made = SessionBuilder(int(time.time() * 1000) - 60_000, model=GPT)
-    made.user("look", file(data_url(png(9, 9) + bytes(9_000)), filename="old.png"))
+    made.user("look", file(data_url(png(9, 9) + bytes(heavy)), filename="old.png"))
     made.assistant(text("seen"))["modelID"] = answered_by
     made.user("and here", file(data_url(png(3, 2_000)), filename="new.png"))
     refused(tree, bench, made, "The image is too large.")
