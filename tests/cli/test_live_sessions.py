@@ -11,6 +11,7 @@ from recoveryd.clients import Config
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
+from tests.support.plant import write_tree
 from tests.support.trees import EMPTY, Tree, blank_answer
 
 UNKNOWN = "The flux capacitor is not charged"
@@ -68,12 +69,15 @@ def test_only_what_is_ignored_now_has_all_looked_at_again(
 def test_a_refused_subagent_is_not_stuck_any_more_once_the_session_that_asked_it_went_on(
     live: Live, tree: Tree
 ) -> None:
-    made = SessionBuilder(int(time.time() * 1000) - 90_000)  # begun earlier, so its parts lie in other folders
+    now = int(time.time() * 1000)
+    made = SessionBuilder(now - 90_000)
     blank_answer(made)
     asked_by = tree.keep(made)
     subagent = tree.stuck(blank_answer, UNKNOWN)
     tree.began(asked_by, subagent)
     assert live.states()[subagent] is State.STUCK
-    tree.answered(asked_by)
+    made.user("continue")
+    made.assistant("fine")["time"] = {"created": now + 5_000, "completed": now + 6_000}
+    write_tree(made.planted(), tree.root)  # only this one: `tree` would write to the other, too
     live.late = 10
     assert live.states()[subagent] is State.ERROR
