@@ -38,8 +38,9 @@ def history(arguments: argparse.Namespace) -> int:
         return _stats(arguments)
     whose = whose_of(arguments)
     only = client_meant(arguments, whose)
+    every = arguments.limit is None or only is not None
     with known_ledger() as ledger:
-        entries = ledger.history(arguments.limit if only is None else -1, arguments.session)
+        entries = ledger.history(-1 if every else arguments.limit, arguments.session)
         entries = [entry for entry in entries if only in (None, whose.name(entry.store))][: arguments.limit]
         any_at_all = bool(entries or ledger.history(1))
         if arguments.session and not entries:

@@ -98,7 +98,7 @@ def _history(commands: Commands) -> None:
     made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", type=filled, metavar="ID", help="those of this session")
     add_client_option(made)
-    made.add_argument("--limit", type=read_count, default=20, metavar="N", help="how many (default: 20)")
+    made.add_argument("--limit", type=read_count, metavar="N", help="how many (default: all)")
     made.add_argument("--stats", action="store_true", help="figures of all of them, by kind")
 
 

@@ -27,7 +27,7 @@ from recoveryd.core.version import __version__
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock, recovery_lock
 from recoveryd.heal import lifecycle
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger.ledger import Ledger, Record, new_id
 from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.shapes import SHAPES
@@ -256,6 +256,16 @@ def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     assert len(as_json(run, "history", "--limit", "1")) == 1
     none = (0, "None of those. `recoveryd history` lists what there is.\n", "")
     assert run("history", "--session", "ses_other") == none
+
+
+def test_history_lists_all_unless_a_limit_is_given(run: Run) -> None:
+    with Ledger(paths.ledger_file(private_files.make_folder(paths.state_dir()))) as ledger:
+        for number in range(25):
+            of = Failure("/none", f"ses_{number}", "msg_1", 0)
+            ledger.record(Record(new_id(), of, "", None, "why"), Outcome.REFUSED)
+    assert len(as_json(run, "history")) == 25
+    assert len(run("history")[1].splitlines()) == 26, "one is the heading"
+    assert [entry["session"] for entry in as_json(run, "history", "--limit", "2")] == ["ses_24", "ses_23"]
 
 
 def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:
