@@ -77,6 +77,8 @@ context_overflow
   Moonshot, z.ai: prompt exceeds max length
   Qwen, SGLang: range of input length should be | input length * exceeds the maximum
   vLLM, TGI: model's context length is only | tokens + max_new_tokens must be | tokens and max_new_tokens must not
+  vLLM: longer than the maximum model length
+  LM Studio: cannot truncate prompt with n_keep
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
   LM Studio, within an answer: reached context length of # tokens
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
@@ -103,6 +105,7 @@ SIZES = compiled(
     "prompt_tokens #asked must be less than max_seq_len #limit",
     "range of input length should be 1 #limit",
     "n_keep #asked >= n_ctx #limit",
+    "prompt length #asked * longer than the maximum model length of #limit",
     "current length is #asked while limit is #limit",
     "requested tokens #asked exceed context window of #limit",
     "exceed context window of #limit",

@@ -115,6 +115,17 @@ def _size(text: str, status: int = 400, name: str = "APIError") -> Size:
             "mid-generation context overflow. Try reloading with a larger context length",
             Size(limit=4_096),
         ),
+        ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", Size(15_028, 7_424)),
+        (
+            "The decoder prompt (length 16476) is longer than the maximum model length of 16384. Make sure that "
+            "`max_model_len` is no smaller than the number of text tokens plus multimodal tokens.",
+            Size(16_476, 16_384),
+        ),
+        (
+            "The decoder prompt (length 32768) plus the number of requested output tokens (at least 1) is longer than "
+            "the maximum model length of 32768.",
+            Size(32_768, 32_768),
+        ),
         ("Prompt exceeds max length", Size()),
         ("Session too large to compact - context exceeds model limit even after stripping media", Size()),
     ],
