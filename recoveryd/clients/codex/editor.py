@@ -80,14 +80,18 @@ class CodexEditor(LineEditor):
     def as_message(self, block: Block, action: str) -> Edits:
         part = self._part(block.part_id)
         data = part.data or {}
-        role = _role(data)
+        told = _told(data)
+        role = _role(data, told)
         wanted = "output_text" if role == "assistant" else "input_text"
-        content = [one if _is_image(one) and role != "assistant" else _said(one, wanted) for one in _told(data)]
+        content = [one if _is_media(one) and role != "assistant" else _said(one, wanted) for one in told]
         kept = [one for one in content if one is not None]
         if not kept:
             return ()
-        body = {"type": "message", "role": role, "content": kept}
-        return (Edit(part.message_id, part.id, body, action),) if _fits(part, body) else ()
+        of_tool = role == "user" and data.get("type") != "message"
+        source = [{"type": wanted, "text": f"{data.get('type')}:"}] if of_tool else []  # or it reads as a person's
+        bodies = ({"type": "message", "role": role, "content": said} for said in ([*source, *kept], kept))
+        body = next((body for body in bodies if _fits(part, body)), None)
+        return (Edit(part.message_id, part.id, body, action),) if body is not None else ()
 
     def mend_unsendable(self, part_id: str, fault: str, reason: str, cancelled: str) -> Edits:
         del fault, reason, cancelled
@@ -120,12 +124,12 @@ class CodexEditor(LineEditor):
         return made[: max(12, min(_LONGEST_ID, len(old)))] if old else made[:12]
 
 
-def _role(data: Json) -> str:
+def _role(data: Json, told: Sequence[object]) -> str:
     """Tell who says what an item says: as it has it, where that is a role; what a tool said goes to the model's
-    side.
+    side, but with images or sounds, which no answer can hold, to the other.
     """
     if data.get("type") != "message":
-        return "assistant"
+        return "user" if any(_is_media(one) for one in told) else "assistant"
     role = data.get("role")
     return str(role) if role in ("user", "assistant", "developer") else "user"
 
@@ -166,6 +170,10 @@ def _legal_name(name: str, limits: CallLimits) -> str:
 
 def _is_image(one: object) -> bool:
     return isinstance(one, Mapping) and one.get("type") == "input_image"
+
+
+def _is_media(one: object) -> bool:
+    return _is_image(one) or (isinstance(one, Mapping) and one.get("type") == "input_audio")
 
 
 def _noted(content: Sequence[object], faults: Sequence[str | None], note: str) -> list[object]:

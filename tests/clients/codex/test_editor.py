@@ -166,6 +166,33 @@ def test_a_foreign_item_goes_on_as_words(rollout: Rollout, item: dict[str, Any],
     assert written(rollout, lambda editor, blocks: editor.as_message(blocks[0], "x")) == [said]
 
 
+def in_words(editor: CodexEditor, blocks: list[Block]) -> Edits:
+    return tuple(edit for block in blocks for edit in editor.as_message(block, "x"))
+
+
+SOUND = {"type": "input_audio", "audio_url": "data:audio/wav;base64,UklGRg=="}
+
+
+@pytest.mark.parametrize("media", [IMAGE, SOUND])
+@pytest.mark.parametrize("words", [[], [{"type": "input_text", "text": "a screenshot"}]])
+def test_an_output_goes_on_with_all_that_it_shows(rollout: Rollout, media: Json, words: list[Json]) -> None:
+    own = {"id": "ctco_" + "0" * 36, "internal_chat_message_metadata_passthrough": {"turn_id": "0" * 36}}
+    rollout.item({"type": "custom_tool_call", "call_id": "call_1", "name": "exec", "input": "image(r)"})
+    rollout.item({"type": "custom_tool_call_output", "call_id": "call_1", "output": [*words, media], **own})
+    said = {"type": "message", "role": "user"}
+    source = {"type": "input_text", "text": "custom_tool_call_output:"}
+    output = written(rollout, in_words)[1]
+    assert output == {**said, "content": [source, *words, media]}
+
+
+def test_an_output_that_has_just_room_for_what_it_shows_goes_on_without_its_source(rollout: Rollout) -> None:
+    call = {"type": "custom_tool_call", "id": "ctc_" + "0" * 36, "name": "x", "input": "i", "call_id": "call_1"}
+    rollout.line("response_item", call)
+    rollout.line("response_item", {"type": "custom_tool_call_output", "call_id": "call_1", "output": [IMAGE]})
+    output = written(rollout, in_words)[1]
+    assert output == {"type": "message", "role": "user", "content": [IMAGE]}
+
+
 def test_an_item_without_words_is_no_message(rollout: Rollout) -> None:
     sealed = {"type": "encrypted_content", "encrypted_content": "g"}
     rollout.item({"type": "agent_message", "author": "/r", "recipient": "/x", "content": [sealed]})

@@ -338,6 +338,21 @@ def custom_calls_where_none_are_known(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck(
+    "foreign_item",
+    spell=from_zod,
+    door=Gateway(unknown=frozenset({"custom_tool_call", "custom_tool_call_output"}), names_pictures=True),
+)
+def pictures_in_custom_outputs_where_none_are_known(rollout: Rollout) -> None:
+    rollout.turn("look")
+    for number, words in enumerate(([{"type": "input_text", "text": "a screenshot"}], [])):
+        call = {"type": "custom_tool_call", "id": rollout.id("ctc"), "name": "exec", "input": f"image({number})"}
+        shown = [*words, picture(png(4 + number))]
+        rollout.item({**call, "call_id": f"call_i{number}"})
+        rollout.item(result(f"call_i{number}", shown, "custom_tool_call_output"))
+    say(rollout)
+
+
 @stuck("foreign_item")
 def message_of_a_role_that_is_not_known(rollout: Rollout) -> None:
     rollout.turn("go")
@@ -556,6 +571,7 @@ again("picture-that-is-named-behind-another-prompt", configured=True)
 again("picture-that-is-named-behind-another-prompt", begun=MODEL)
 again("picture-in-a-custom-output-that-is-named")
 again("picture-inside-a-compaction")
+again("pictures-in-custom-outputs-where-none-are-known")
 again("agent-message-with-words")
 again("agent-message-with-words", begun=MODEL)
 again("field-that-is-not-known")
