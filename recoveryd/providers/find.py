@@ -75,7 +75,7 @@ def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, 
 
 SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, other_providers.SURE)
 # Models that are shown images, by their makers' names for them; others may be given words in their place.
-_SEES = re.compile(r"claude|gemini|gpt-(?:4\.1|4o|[5-9]|[1-9]\d)(?!.*spark)")
+_SEES = re.compile(r"claude|gemini|gpt-(?:4\.1|4o|[5-9]|(?!35)[1-9]\d)(?!.*spark)")
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 

@@ -205,6 +205,37 @@ def test_an_answer_that_broke_off_twice_with_the_same_words_did_so_by_no_acciden
     assert scene.found()[3:] == [REFUSED if again else ELSEWHERE, newest["id"]]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "alike"),
+    [
+        ("上游返回空响应，错误码5001", "内容生成中断，请求编号20261123", False),
+        ("上游返回空响应，请求编号20261122", "上游返回空响应，请求编号20261123", True),
+        ('{"code":5001}', '{"code":5002}', False),
+        ('{"code":5001}', '{"code":5001}', True),
+    ],
+)
+def test_words_without_blanks_are_alike_but_for_their_numbers(
+    scene: Scene, first: str, second: str, alike: bool
+) -> None:
+    for words in (first, second):
+        scene.made.user("again")
+        newest = scene.made.assistant(text("half"), error={"name": "UnknownError", "data": {"message": words}})
+    assert scene.found()[3:] == [REFUSED if alike else ELSEWHERE, newest["id"]]
+
+
+@pytest.mark.parametrize("older", ["another name", "no words of an answer", "stopped without an error"])
+def test_what_an_older_answer_has_to_have_for_a_newer_one_to_break_off_alike(scene: Scene, older: str) -> None:
+    error = {**BROKEN_STREAM, "name": "APIError"} if older == "another name" else BROKEN_STREAM
+    scene.made.user("again")
+    scene.made.assistant(*([] if older == "no words of an answer" else [text("half")]), error=error)
+    if older == "stopped without an error":  # as 1.18 leaves it: it is passed over
+        scene.made.user("and again")
+        scene.made.assistant(text("ha"), finish=None)
+    scene.made.user("once more")
+    newest = scene.made.assistant(text("half"), error=BROKEN_STREAM)
+    assert scene.found()[3:] == [REFUSED if older == "stopped without an error" else ELSEWHERE, newest["id"]]
+
+
 @pytest.mark.parametrize("between", ["steps", "an answer"])
 def test_an_agent_whose_turns_break_off_alike_behind_their_steps_does_so_by_no_accident(
     scene: Scene, between: str

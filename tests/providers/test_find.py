@@ -9,7 +9,7 @@ import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.model import Failure, Kind
-from recoveryd.providers.find import binds_thinking, families_with, provider_of, why_unknown
+from recoveryd.providers.find import binds_thinking, families_with, provider_of, takes_alike, why_unknown
 
 ANTHROPIC = "anthropic"
 
@@ -346,3 +346,35 @@ def test_of_a_model_of_chat_completions_whose_maker_is_not_known_it_is_told(
     if provider == "groq":
         assert why_unknown(asks) == "how the client talks to groq is not known to recoveryd"
     assert "asked by chat completions" not in why_unknown(replace(asks, model="qwen3")), "its rules are known"
+
+
+RESPONSES, GOOGLE = "https://api.openai.com/v1/responses", "https://generativelanguage.googleapis.com/v1beta/models/"
+
+
+@pytest.mark.parametrize(
+    ("url", "provider", "asked_for", "answered_by", "alike"),
+    [
+        (RESPONSES, "openai", "gpt-5.2", "gpt-4o", True),
+        (RESPONSES, "openai", "gpt-5.2", "gpt-4.1-mini", True),
+        (RESPONSES, "openai", "gpt-5.2", "gpt-10-sol", True),
+        (RESPONSES, "openai", "gpt-5.2", "gpt-4-turbo", False),
+        (RESPONSES, "openai", "gpt-5.2", "gpt-35-turbo", False),
+        (RESPONSES, "openai", "gpt-5.2", "gpt-5.3-codex-spark", False),
+        (RESPONSES, "openai", "gpt-5.3-codex-spark", "gpt-5.3-codex-spark", True),
+        (f"{GOOGLE}gemini-2.5-pro:streamGenerateContent", "google", "gemini-2.5-pro", "gemini-2.5-flash", True),
+        (None, "anthropic", "claude-opus-4-5", "claude-sonnet-4-5", True),
+        (
+            "https://openrouter.ai/api/v1/chat/completions",
+            "openrouter",
+            "moonshotai/kimi-k2",
+            "anthropic/claude",
+            False,
+        ),
+    ],
+)
+def test_which_models_of_one_provider_take_the_same_images(
+    url: str | None, provider: str, asked_for: str, answered_by: str, alike: bool
+) -> None:
+    failure = failed(url, provider, asked_for)
+    assert takes_alike(failure, provider, answered_by) is alike
+    assert not takes_alike(failure, "another", answered_by)

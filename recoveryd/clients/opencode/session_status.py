@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, dropwhile
 
 from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import endless_compaction, ids
@@ -17,6 +18,7 @@ from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedErro
 
 _AT_ONCE_MS = 10_000
 _LOOKED_AT = 2_000  # characters of an error
+_WORD = re.compile(r"[!-~]+|[^!-~\s]+")  # a sentence of Chinese has no blanks; a number within it is a word
 Parts = Callable[[str], Iterable[Json | None]]
 Fails = Callable[[Message, Json], Failure]
 
@@ -53,7 +55,7 @@ def look(
     failure = found.failure
     if failure is not None and found.kept is None:
         failed = next((message for message in seen if message.id == failure.message), None)
-        found = replace(found, broke_off_alike=failure.begun and _broke_off_alike(failed, seen, parts))
+        found = replace(found, broke_off_alike=failure.begun and _broke_off_alike(failed, chain(seen, older), parts))
         copied_at = ids.copied_at(session, failed) if failed is not None else 0
         if copied_at or (failed is not None and _imported(failed)):
             found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
@@ -62,15 +64,16 @@ def look(
     return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
 
 
-def _broke_off_alike(failed: Message | None, seen: Sequence[Message], parts: Parts) -> bool:
+def _broke_off_alike(failed: Message | None, messages: Iterable[Message], parts: Parts) -> bool:
     """Whether the answer that ended the turn before the one that failed broke off, too, with the same words. One that
-    was stopped is passed over.
+    was stopped is passed over. `messages`: newest first.
     """
-    answers = [message for message in seen if message.role == "assistant" and not _told_nothing(message)]
-    if failed is None or failed not in answers:
+    if failed is None or _told_nothing(failed):
         return False
-    older = answers[answers.index(failed) + 1 :][:1]
-    return any(_words(one) == _words(failed) and any(map(_of_the_model, parts(one.id))) for one in older)
+    before = dropwhile(lambda message: message.id != failed.id, messages)
+    ends = (one for one in before if one.role == "assistant" and one.id != failed.id and not _told_nothing(one))
+    older = next(ends, None)
+    return older is not None and _words(older) == _words(failed) and any(map(_of_the_model, parts(older.id)))
 
 
 def _told_nothing(message: Message) -> bool:
@@ -81,11 +84,12 @@ def _told_nothing(message: Message) -> bool:
 
 
 def _words(message: Message) -> tuple[str, str]:
-    """Return the name and the words of an error, without what numbers a request: an id, a date."""
+    """Return the name and the words of an error, without what numbers a request: an id, a date. All, if that is all."""
     error = message.error if isinstance(message.error, Mapping) else {}
     data = error.get("data")
-    said = _text(data, "message") if isinstance(data, Mapping) else ""
-    return _text(error, "name"), " ".join(word for word in said[:_LOOKED_AT].split() if not any(map(str.isdigit, word)))
+    said = _text(data, "message")[:_LOOKED_AT] if isinstance(data, Mapping) else ""
+    words = (word for word in _WORD.findall(said) if not any(map(str.isdigit, word)))
+    return _text(error, "name"), " ".join(words) or said
 
 
 def _imported(failed: Message) -> bool:
