@@ -44,14 +44,15 @@ invalid_unicode
 media_rejected over size
   Copilot: image or document is too large
 media_rejected over bytes
-  Qwen: exceeded limit on max bytes per data-uri item
+  Qwen: exceeded limit on max bytes per data-uri item | multimodal file size is too large
 media_rejected over number
   Qwen: exceeded limit on max data-uri per request
 media_rejected over sides
   Qwen: image length and width do not meet
   Volcengine: image exceeds the maximum allowed total pixels
 media_rejected
-  Mistral: has an invalid format. Allowed formats are
+  Mistral: has an invalid format. Allowed formats are | could not be loaded as a valid image
+  Qwen: image format is illegal and cannot be opened
   llama.cpp: failed to load image or audio file
   Ollama: failed to process inputs: image: unknown format
 assistant_prefill

@@ -191,6 +191,9 @@ def image(data: bytes, declared: str = "image/png") -> dict[str, Any]:
         ("Exceeded limit on max bytes per data-uri item : 10485760", set()),
         ("The image data does not represent a valid image", {"0.4"}),
         ("cannot identify image file", {"0.4"}),
+        ("<400> InternalError.Algo.InvalidParameter: Multimodal file size is too large", {"0.3"}),
+        ("<400> InternalError.Algo.InvalidParameter: The image format is illegal and cannot be opened", {"0.4"}),
+        ("Image, 'data:image/png;base64,PCFET0NU...', could not be loaded as a valid image.", {"0.4"}),
     ],
 )
 def test_of_an_image_no_more_goes_than_the_error_tells(words: str, gone: set[str]) -> None:
