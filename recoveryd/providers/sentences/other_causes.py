@@ -42,6 +42,11 @@ _FAMILIES = (
         "the account, or the place from which it is used. The provider does not serve it: choose another one.",
     ),
     (
+        r"system message must be (at the beginning|the first)",
+        "the system prompt, which the model's template takes only once, at the beginning. Look at what the client's "
+        "plugins add to it, or give the server another template.",
+    ),
+    (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters",
         "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",

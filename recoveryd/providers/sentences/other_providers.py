@@ -14,6 +14,7 @@ SURE = read(
 none
   AI SDK, before it sends anything: unsupported image mime type: * expected one of
   AI SDK, before it sends anything: unsupported file mime type: * expected one of
+  templates, of the system prompt: system message must be at the beginning | system message must be the first
 thinking_block_order
   a relay in Chinese: thinking 块格式无效
 tool_result_missing
@@ -63,7 +64,7 @@ assistant_prefill
 role_order
   Mistral: unexpected role user after role | unexpected role system after role | unexpected role assistant after role
   DeepSeek, Perplexity: successive user or assistant messages | should alternate with assistant message
-  templates: system message must be at the beginning | system message must be the first | no user query found in
+  templates: no user query found in
 reasoning_item
   xAI: could not decrypt the provided encrypted_content
   Moonshot: reasoning_details at position * must not contain | reasoning_details at position * has an invalid type
