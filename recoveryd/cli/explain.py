@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
-from recoveryd.cli.findings import Finding, finding_of, show_finding
+from recoveryd.cli.findings import NOT_THE_HISTORY, Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.clients import Store, Whose, read_error, root_title, stores_having
 from recoveryd.core import (
@@ -68,7 +68,10 @@ _WHOSE = (
     "itself fails."
 )
 _NOT_BY_WORDS = "The words alone do not tell that. Of a session, `{command}` tells what is meant."
-_UNKNOWN = "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text."
+_UNKNOWN = (
+    "recoveryd does not know this error. Send the prompt again; if it fails each time, please report the text; "
+    f"{NOT_THE_HISTORY}."
+)
 
 
 def _kind(error: RecordedError) -> Kind | None:

@@ -52,6 +52,10 @@ class _Reason:
     ended: str = ""
 
 
+NOT_THE_HISTORY = (
+    "if a new session is refused alike, it is not the history: look at the client's settings, the account, the model "
+    "or the server"
+)
 _REASONS = {
     UNANSWERED: _Reason(
         "a prompt without an answer, or a text that was put there without asking for one",
@@ -60,7 +64,7 @@ _REASONS = {
         "ended with a prompt that has no answer, or was to have none",
     ),
     UNREADABLE: _Reason("a session that can't be looked into"),
-    REFUSED: _Reason("refused for a reason that recoveryd does not know", "not understood{then}"),
+    REFUSED: _Reason("refused for a reason that recoveryd does not know", f"not understood{{then}}; {NOT_THE_HISTORY}"),
     ELSEWHERE: _Reason(
         "an error that is not about the history",
         "nothing is to be repaired. {about}",

@@ -119,6 +119,7 @@ def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run
     code, out, _ = run("scan")
     assert code == 1 and "1 stuck" in out and "refused for a reason that recoveryd does not know" in out
     assert "\x1b" not in out and f"recoveryd report {session}" in out and "/fork" in " ".join(out.split())
+    assert "if a new session is refused alike, it is not the history" in " ".join(out.split())
     [found] = as_json(run, "scan")["stuck"]
     assert (found["kind"], found["reason"]) == (None, "refused_unknown")
     assert (
@@ -126,6 +127,7 @@ def test_a_refusal_of_unknown_words_is_never_told_to_be_in_order(tree: Tree, run
         and found["evidence"]["status"] == 400
     )
     assert len(found["evidence"]["says"]) <= 200
+    assert found["action"].endswith("look at the client's settings, the account, the model or the server")
     told = as_json(run, "explain", "--session", session)
     assert (told["stuck"], told["reason"]) == (True, "refused_unknown")
     tree.answered(session)
@@ -591,7 +593,8 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert as_json(run, "explain", "rate limit exceeded")["kind"] is None
     assert "Wait a little" in run("explain", "rate limit exceeded")[1]
     assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]
-    assert "does not know this error" in run("explain", "???")[1]
+    unknown = " ".join(run("explain", "???")[1].split())
+    assert "does not know this error" in unknown and "if a new session is refused alike, it is not the" in unknown
     untold = "The words alone do not tell that. Of a session, `recoveryd explain --session ID` tells what is meant."
     shown = run("explain", '{"detail":"Bad Request"}')[1]  # as Codex shows it, of an image
     assert shown.startswith("media_rejected: an image") and untold in shown and untold not in out

@@ -10,6 +10,13 @@ from collections.abc import Mapping
 
 from recoveryd.core import RecordedError
 
+# What says no more than that nothing is there: of no item, no message, no id.
+_NOTHING = (
+    r"\"(?:error|detail|message|title|status|code|type|path|timestamp)\" ?:|\b404\b|\b\d{4}-\d\d-[\dt:.+z-]*"
+    r"|\b(?:api_?|ai_\w{1,20}|not_?found_?|unknown_?|invalid_request_)?error\b"
+    r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
+    r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
+)
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
     (
@@ -26,7 +33,8 @@ _FAMILIES = (
         "a rate limit of the provider. Wait a little, then send the prompt again.",
     ),
     (
-        r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access",
+        r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access"
+        r"|use.case (form|details)",
         "the model. The provider does not offer it, or not to this account: choose another one, or ask for access.",
     ),
     (
@@ -38,7 +46,7 @@ _FAMILIES = (
         "the key or the rights of the account. Log in again, or ask for access.",
     ),
     (
-        r"(user|your) (location|country|region) is not supported|unsupported (country|location)",
+        r"(user|your) (location|country|region) is not supported|unsupported (country|countries|location)",
         "the account, or the place from which it is used. The provider does not serve it: choose another one.",
     ),
     (
@@ -48,7 +56,8 @@ _FAMILIES = (
     ),
     (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
-        r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters",
+        r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
+        r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)",
         "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     ),
     (
@@ -59,7 +68,9 @@ _FAMILIES = (
         r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
         r"|reasoning.{0,3}effort|effort parameter|anthropic-beta|temperature|top_p|unsupported (parameter|value)"
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
-        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires",
+        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
+        r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
+        r"|encrypted content is not supported with this model.{0,60}\binclude\b",
         "a setting of the request. Look at the model's options in the client.",
     ),
     (
@@ -69,13 +80,17 @@ _FAMILIES = (
     (
         r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
         r"|on-demand throughput|unknown model|invalid model name|not found for api version|^model: "
-        r"|model.{0,60}\bnot accessible via|model identifier is invalid"
+        r"|model.{0,60}\bnot accessible via|model identifier is invalid|not a valid model|invalid model( id\b|:)"
+        r"|deployment.{0,60}\bnot (found|exist)|(deployment|(provider)?model)_?not_?found"
+        r"|llm provider not provided|\bno models? (is |are )?loaded"
+        r"|model (is |was )?(not |un)loaded|failed to load (the )?model"
         r"|模型不存在|无可用渠道",
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),
     (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
-        r"|^((404|\w*error) \| )*(resource )?not found( \| (404|\w*error))*$",
+        r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
+        rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         "the address that the client asks, where nobody answers for models. Look at it in the client's settings "
         "(`baseURL`).",
     ),
@@ -122,7 +137,11 @@ _BEFORE: dict[object, str] = {  # said before anybody looks at the request
     408: "timed out",
     429: "rate limit",
 }
-_STATUS: dict[object, str] = {**_BEFORE, **dict.fromkeys(range(500, 600), "internal server error")}
+_STATUS: dict[object, str] = {
+    **_BEFORE,
+    405: "method not allowed",
+    **dict.fromkeys(range(500, 600), "internal server error"),
+}
 # As words of their own or behind a "_": a tool, a field or a block of any name may be spoken of.
 _PATTERNS = tuple((re.compile(rf"(?<![a-z])(?:{pattern})"), words) for pattern, words in _FAMILIES)
 # A place in the history. Who names one has looked at it, whatever else is said.

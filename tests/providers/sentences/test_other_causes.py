@@ -87,7 +87,8 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ("524: A timeout occurred", "network"),
         ("upstream error: status code 529", "server"),
         ("Error code: 503", "server"),
-        ("Invalid 'tools': array too long. Expected at most 128, but got an array with length 504 instead.", None),
+        ("Invalid 'tools': array too long. Expected at most 128, but got an array with length 504 instead.", "tools"),
+        ("Invalid 'metadata': array too long. Expected at most 128, but got an array with length 504 instead.", None),
         ("We could not parse the JSON body of your request. (HINT: This likely means you aren't", "no valid JSON"),
         ("connect ECONNREFUSED 127.0.0.1:11434", "network"),
         ("Network error, error id: 2026060622490410eb8ceede9541e9, please try again later", "network"),
@@ -150,6 +151,72 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
 )
 def test_who_was_turned_away_was_not_read(words: str, status: int, away: bool) -> None:
     assert turned_away(read_error(api_error(words, status))) is away
+
+
+def _codex(status: int, body: str) -> object:
+    """What Codex records of an answer, as its app server says it."""
+    reason = {404: "Not Found", 405: "Method Not Allowed"}[status]
+    said = f"unexpected status {status} {reason}: {body}, url: http://127.0.0.1:1/v1/responses, request id: r-1"
+    return {"message": said, "codex_error_info": {"http_connection_failed": {"http_status_code": status}}}
+
+
+ADDRESS, MODEL = "the address", "the choice of the model"
+SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not Found","path":"/v1/responses"}'
+
+
+@pytest.mark.parametrize(
+    ("error", "about"),
+    [
+        (_codex(404, "Unknown error"), ADDRESS),
+        (_codex(404, '{"detail":"Not Found"}'), ADDRESS),
+        (_codex(404, '{"error":"Not Found","message":"Not Found"}'), ADDRESS),
+        (_codex(404, SPRING), ADDRESS),
+        (_not_found("Not Found", SPRING), ADDRESS),
+        (_codex(404, "File Not Found"), ADDRESS),
+        (_codex(404, "Resource not found"), ADDRESS),
+        (_codex(404, '{"error":"Unexpected endpoint or method. (POST /responses)"}'), ADDRESS),
+        (_codex(405, '{"detail":"Method Not Allowed"}'), ADDRESS),
+        (_codex(405, "Unknown error"), ADDRESS),
+        (api_error("", 405), ADDRESS),
+        (_codex(404, "The API deployment for this resource does not exist. If you created it, wait."), MODEL),
+        (api_error("gpt-x is not a valid model ID", 400), MODEL),
+        ({"name": "ProviderModelNotFoundError", "data": {"providerID": "x", "modelID": "y"}}, MODEL),
+        (api_error("litellm.BadRequestError: LLM Provider NOT provided. You passed model=gpt-5.2", 400), MODEL),
+        (api_error("No models loaded. Please load a model in the developer page", 400), MODEL),
+        (api_error("You have not filled out the required use-case form for this model.", 400), "the model. "),
+        (api_error("Model use case details have not been submitted for this account.", 404), "the model. "),
+        (api_error("Access to Anthropic models is not allowed from unsupported countries, regions", 400), "place"),
+        (
+            api_error('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', 400),
+            "tools",
+        ),
+        (api_error("tools: array too long. Expected at most 128, but got 168 instead.", 400), "tools"),
+        (api_error("API version not supported", 400), "setting"),
+    ],
+)
+def test_faults_of_the_set_up_are_told_as_such(error: object, about: str) -> None:
+    read = read_error(error)
+    assert classify(read) is None and about in (other_cause(read) or "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+        "Item not found",
+        '{"error":"Not Found","message":"Previous response with id \'resp_1\' not found."}',
+        '{"message":"message not found"}',
+        "No tool output found for function call call_1.",
+        "File file-1 not found",
+        "File not found: http://127.0.0.1/a.png",
+        "image_parse_error",
+        "input[3]: not found",
+    ],
+)
+def test_what_is_not_found_of_the_history_is_told_as_no_fault_of_the_address(body: str) -> None:
+    for error in (_codex(404, body), _not_found("Not Found", body), api_error(body, 404)):
+        read = read_error(error)
+        assert ADDRESS not in (other_cause(read) or "") and not turned_away(read)
 
 
 # Before anybody looks at the history, and words of the history that such an error may quote.
