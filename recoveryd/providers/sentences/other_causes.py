@@ -20,6 +20,10 @@ _NOTHING = (
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
     (
+        r"tool_use_failed|failed to call a function\. please|tool call validation failed",  # first: it quotes any words
+        "a call that the model just made, and the provider does not take. Send the prompt again.",
+    ),
+    (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
         r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"

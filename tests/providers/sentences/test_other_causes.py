@@ -58,6 +58,12 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ('Error rendering prompt with jinja template: "System message must be at the beginning.".', "system prompt"),
         (api_error("Jinja Exception: System message must be at the beginning.", 500), "system prompt"),
         ("chat template rejected the request: System message must be the first message", "system prompt"),
+        ("Failed to call a function. Please adjust your prompt. See 'failed_generation'.", "just made"),
+        (
+            "tool call validation failed: attempted to call tool 'api_key' which was not in request.tools",
+            "a call that the model just made",
+        ),
+        ({"message": "Tool choice is none, but model called a tool", "code": "tool_use_failed"}, "just made"),
         ("tools: Tool names\n       must be unique.", "tools"),
         ("tools.3.custom.input_schema: JSON schema is invalid", "tools"),
         ("`max_tokens` must be greater than `thinking.budget_tokens`.", "setting"),
