@@ -135,13 +135,27 @@ def _role(data: Json, told: Sequence[object]) -> str:
 
 
 def _told(data: Json) -> Sequence[object]:
-    """Return what an item says to whoever reads it; of a call what was called, and with what."""
+    """Return what an item says to whoever reads it: of a call what was called, and with what; of a search for tools
+    which it found.
+    """
     if data.get("type") in _CALLS:
         given = next((data[key] for key in ("input", "arguments", "action") if data.get(key)), "")
         words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=dict)
         return [{"text": f"{data.get('name') or data['type']}: {words}"}]
+    if data.get("type") == "tool_search_output":  # the tools themselves are the client's, which offers them anew
+        return [{"text": f"tools: {', '.join(map(_named, _mappings(data.get('tools')))) or 'none'}"}]
     told = data.get("content", data.get("output"))
     return told if isinstance(told, list) else [{"text": told}]
+
+
+def _named(tool: Json) -> str:
+    """Return the name of a tool; of a namespace with those of its tools."""
+    of_it = ", ".join(str(one.get("name")) for one in _mappings(tool.get("tools")))
+    return f"{tool.get('name')} ({of_it})" if of_it else str(tool.get("name"))
+
+
+def _mappings(value: object) -> list[Json]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _said(one: object, kind: str) -> Json | None:

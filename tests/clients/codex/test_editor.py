@@ -19,6 +19,8 @@ from tests.support.rollouts import THREAD, Rollout, message, threads
 LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), 128, 64, 100)
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo" + "A" * 53}
 
+SEARCHED = {"type": "tool_search_output", "execution": "client", "status": "completed"}
+
 
 @pytest.fixture
 def rollout(tmp_path: Path) -> Rollout:
@@ -158,6 +160,15 @@ def test_a_field_goes_and_the_rest_stays(rollout: Rollout) -> None:
             {"type": "local_shell_call", "call_id": "call_1", "action": {"type": "exec"}, "status": "completed"},
             message("assistant", 'local_shell_call: {"type": "exec"}'),
         ),
+        (
+            {"type": "tool_search_call", "execution": "client", "status": "completed", "arguments": {"query": "q"}},
+            message("assistant", 'tool_search_call: {"query": "q"}'),
+        ),
+        (
+            {**SEARCHED, "tools": [{"name": "mcp__a", "tools": [{"name": "b"}, {"name": "c"}]}, {"name": "d"}, 1]},
+            message("assistant", "tools: mcp__a (b, c), d"),
+        ),
+        ({**SEARCHED, "tools": []}, message("assistant", "tools: none")),
         ({**message("assistant", "x"), "content": [{"type": "input_text", "text": "x"}]}, message("assistant", "x")),
     ],
 )

@@ -338,6 +338,20 @@ def custom_calls_where_none_are_known(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck("foreign_item", spell=from_zod, door=Gateway(unknown=frozenset({"tool_search_call", "tool_search_output"})))
+def tool_searches_where_none_are_known(rollout: Rollout) -> None:
+    tool = {"type": "function", "name": "read", "description": "Reads.", "parameters": {"type": "object"}}
+    found = {"type": "namespace", "name": "mcp__files", "description": "Tools of files.", "tools": [tool]}
+    rollout.turn("search")
+    for number, tools in enumerate(([found, tool], [])):
+        both = {"call_id": f"call_t{number}", "status": "completed", "execution": "client"}
+        rollout.item({"type": "tool_search_call", "id": rollout.id("tsc"), "arguments": {"query": "x"}, **both})
+        rollout.item({"type": "tool_search_output", "tools": tools, **both})
+    rollout.item(function(rollout, "call_found", name="read", namespace="mcp__files"))
+    rollout.item(result("call_found"))
+    say(rollout)
+
+
 @stuck(
     "foreign_item",
     spell=from_zod,
@@ -572,6 +586,7 @@ again("picture-that-is-named-behind-another-prompt", begun=MODEL)
 again("picture-in-a-custom-output-that-is-named")
 again("picture-inside-a-compaction")
 again("pictures-in-custom-outputs-where-none-are-known")
+again("tool-searches-where-none-are-known")
 again("agent-message-with-words")
 again("agent-message-with-words", begun=MODEL)
 again("field-that-is-not-known")
