@@ -117,6 +117,16 @@ def test_a_name_that_says_nothing_counts_only_where_anthropics_models_are() -> N
     assert asked("https://notanthropic.com/v1/messages", model="next") is None
 
 
+@pytest.mark.parametrize(("provider", "host"), [("github-copilot", "api.githubcopilot.com"), ("litellm", "llm.corp")])
+def test_a_model_of_openais_behind_a_door_that_is_not_known_is_not_said_to_be_anothers(
+    provider: str, host: str
+) -> None:
+    assert asked(f"https://{host}/responses", provider, "gpt-5.1") is None
+    told = why_unknown(failed(f"https://{host}/responses", provider, "gpt-5.1"))
+    assert told == f"how {provider} at {host} passes this on to OpenAI's models is not known to recoveryd"
+    assert "has other rules" in why_unknown(failed(f"https://{host}/responses", provider, "grok-4"))
+
+
 def test_another_form_is_named_by_its_provider() -> None:
     assert "openai" in why_unknown(failed("https://api.openai.com/v1/chat/completions", "openai", "gpt-5"))
 

@@ -41,6 +41,8 @@ def disowned(failure: Failure) -> str:
         return ""
     who = failure.provider or "this provider"
     at = f"{who} at {host}" if host else who
+    if _may_be_openais(failure):
+        return f"how {at} passes this on to OpenAI's models is not known to recoveryd"
     model = f"model ({failure.model})" if failure.model else "model"
     return f"{at} is asked in the form of OpenAI's, but the {model} is not known to be OpenAI's and has other rules"
 
