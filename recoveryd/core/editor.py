@@ -95,6 +95,9 @@ class Editor(Protocol):
         A record that is one image or file itself is replaced, for `reason`.
         """
 
+    def rename_document(self, block: Block, name: str) -> Edits:
+        """Have a document sent under another name; () where the client sends none."""
+
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Take the records of `blocks` out of the store; the ledger keeps them."""
 

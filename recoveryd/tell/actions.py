@@ -66,6 +66,12 @@ ACTIONS: Mapping[str, Deed] = {
     ),
     "mend_unicode": Deed("replace", "replaced", "half a character in 1 part", "half characters in {n} parts"),
     "take_out_media": Deed("replace", "replaced", "1 image or file by a note", "{n} images or files by notes"),
+    "rename_document": Deed(
+        "rename",
+        "renamed",
+        "1 document whose name the provider does not take",
+        "{n} documents whose names the provider does not take",
+    ),
     "set_aside_unreadable": Deed("set aside", "set aside", "1 part that can't be read", "{n} parts that can't be read"),
     "mend_part": Deed("complete", "completed", "1 part that can't be sent", "{n} parts that can't be sent"),
     "placeholder": Deed("fill", "filled", "1 gap with a placeholder", "{n} gaps with placeholders"),

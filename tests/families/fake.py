@@ -105,7 +105,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 def _bedrock(body: Body, messages: list[Message]) -> str | None:
     thinking = (body.get("additionalModelRequestFields") or {}).get("thinking") is not None
-    own = next(filter(None, map(_member, itertools.count(), messages)), None)
+    own = next(filter(None, map(_member, itertools.count(), messages)), None) or _document_names(messages)
     if own is None and messages and messages[0]["role"] != "user":
         own = (
             "A conversation must start with a user message. Try again with a conversation that starts with a user "
@@ -115,6 +115,22 @@ def _bedrock(body: Body, messages: list[Message]) -> str | None:
         return own
     found = _anthropic(messages, thinking=thinking)
     return f"The model returned the following errors: {found}" if found is not None else None
+
+
+def _document_names(messages: list[Message]) -> str | None:
+    names = [block["title"] for message in messages for block in message["content"] if "title" in block]
+    if any(re.search(r"[^\w()\[\] -]|  ", name, re.ASCII) or not 0 < len(name) <= 200 for name in names):
+        return (
+            "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
+            "parentheses, and square brackets. The name can't contain more than one consecutive whitespace character. "
+            "Check that the file name conforms to these restrictions and retry your request."
+        )
+    if len(set(names)) < len(names):
+        return (
+            "Messages can not contain duplicate document names. Rename your documents to ensure that they are unique "
+            "and try your request again."
+        )
+    return None
 
 
 def _member(at: int, message: Message) -> str | None:

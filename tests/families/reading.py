@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -43,8 +44,9 @@ def _converse(block: Block) -> Block:
         case "reasoningContent":
             data = value.get("redactedContent") or value["redactedReasoning"]["data"]
             return {"type": "redacted_thinking", "data": data}
-    media = _FORMATS[value["format"]]
-    return {"type": kind, "source": {"type": "base64", "media_type": media, "data": value["source"]["bytes"]}}
+    media, name = _FORMATS[value["format"]], value.get("name")
+    titled = {"title": name} if name and not re.fullmatch(r"document-\d+", name) else {}  # of those without one
+    return {"type": kind, "source": {"type": "base64", "media_type": media, "data": value["source"]["bytes"]}, **titled}
 
 
 def messages(body: Body) -> list[Message]:

@@ -429,3 +429,52 @@ def test_xais_sdk_writes_the_picture_of_a_tool_into_its_result() -> None:
     request = built(FAMILIES["xai"], session_of("xai", SHAPES["empty-output-beside-a-picture"]), "new")
     [content] = [block.body["content"] for block in request.blocks() if block.type == "tool_result"]
     assert content.startswith('[{"type":"image-data","data":"')
+
+
+def _pdf(name: str) -> dict[str, Any]:
+    return file(data_url(b"%PDF-1.4\n" + name.encode(), "application/pdf"), "application/pdf", name)
+
+
+@pytest.mark.parametrize(("form", "in_tool"), [*((form, False) for form in FORMS), ("new", True)])
+def test_a_document_whose_name_bedrock_refuses_is_renamed_and_stays(form: str, in_tool: bool) -> None:
+    """Those that it takes keep theirs; each new one is like the old, and no other's."""
+    family, builder = FAMILIES["bedrock"], SessionBuilder(seed=1)
+    names = ["docs/spec.pdf", "docs#spec.pdf", "Über  Größe.pdf", "報告.pdf", "report.pdf", "new/report.pdf", ".x.pdf"]
+    if in_tool:
+        builder.user("look")
+        builder.assistant(tool("read", {}, "seven files", attachments=[_pdf(name) for name in names]))
+    else:
+        builder.user("look", *map(_pdf, names))
+    builder.assistant("seen")
+    builder.user("and the newer one", _pdf("report.pdf"))
+    session = as_session(family.dressed(builder.planted()))
+    for _ in range(3):
+        said = refusal(family, session, form, thinking=False)
+        if said is None:
+            break
+        assert "name" in said
+        made = planned(family, session, form, said)
+        assert not isinstance(made, Refusal), made
+        assert set(deed_names(made)) == {"rename_document"}
+        session = edited(session, made)
+    assert refusal(family, session, form, thinking=False) is None
+    blocks = [block for block in built(family, session, form).blocks() if block.type == "document"]
+    assert len(blocks) == len(names) + 1, "none is lost"
+    if form == "new":
+        kept = [block.body["title"] for block in blocks]
+        assert kept[4] == "report" and kept[0] in ("docs-spec", "docs-spec-2") and kept[2] == "Uber Gro-e", kept
+
+
+def test_a_document_whose_name_bedrock_takes_is_not_renamed() -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look", _pdf("a_b (1) [x]-2.pdf"), _pdf("bad/name.pdf"), SHOTS[0])
+    builder.assistant("seen")
+    session = as_session(FAMILIES["bedrock"].dressed(builder.planted()))
+    said = refusal(FAMILIES["bedrock"], session, "new", thinking=False)
+    assert said is not None
+    made = planned(FAMILIES["bedrock"], session, "new", said)
+    assert not isinstance(made, Refusal), made
+    [after] = [edit.after or {} for edit in made]
+    assert (after["filename"], after["type"]) == ("bad-name.pdf", "file")
+    elsewhere = planned(FAMILIES["bedrock"], session, "new", "The document could not be parsed.")
+    assert isinstance(elsewhere, Refusal), "its name is looked at only where an error speaks of it"

@@ -161,6 +161,10 @@ class OpencodeEditor:
         state, gone = part_fixes.without_media((part.data or {})["state"], fault)
         return (repeated(self._replace(part, {"state": state}, "take_out_media"), gone),) if gone else ()
 
+    def rename_document(self, block: Block, name: str) -> Edits:
+        part = self._part(block.part_id)
+        return (self._replace(part, part_fixes.renamed(part.data or {}, block.body, name), "rename_document"),)
+
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Set parts aside; what other parts carry too is taken off them; of reasoning items the words stay."""
         return tuple(edit for block in blocks for edit in self._aside(block, action))

@@ -164,6 +164,20 @@ def without_media(state: Json, fault: Callable[[Json], str | None]) -> tuple[Jso
     return {**state, "attachments": kept, "output": _with_notes(state, "\n".join(notes))}, len(notes)
 
 
+def renamed(data: Json, sent: Json, name: str) -> Json:
+    """Make the fields that change for a document to be sent under another name: that of a prompt, or the last such of a
+    tool's. What the SDK cuts off its name stays.
+    """
+    if not isinstance(data.get("state"), Mapping):
+        return {"filename": name + str(data.get("filename")).removeprefix(sent["title"])}
+    attachments = list(data["state"]["attachments"])
+    named = (n for n, item in enumerate(attachments) if (item.get("filename") or "").startswith(sent["title"]))
+    last = [n for n in named if sent["source"] in sources_of(attachments[n])][-1]
+    item = attachments[last]
+    attachments[last] = {**item, "filename": name + (item.get("filename") or "").removeprefix(sent["title"])}
+    return {"state": {**data["state"], "attachments": attachments}}
+
+
 def taken_out_note(item: Json, reason: str) -> str:
     """Write the note that stands in a part for what was taken out: "[The image a.png was taken out: it has 6.1 MB, and
     the provider takes 5]".

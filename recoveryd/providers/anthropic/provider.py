@@ -97,12 +97,14 @@ def behind(
     said: str = "",
     also: str = "",
     thinks: bool = True,
+    of: type[Anthropic] = Anthropic,
 ) -> Anthropic:
     """Make Anthropic's rules behind a door of another's: they hold for models of Anthropic's name.
 
     `protocol`: what the requests are made as, if not as the door's; `said`: the word in an error, in small letters,
     without which nothing tells the door from others that speak its protocol; `also`: whose rules else are known there;
-    `thinks`: thinking is sent through it. No client sends items of other protocols there.
+    `thinks`: thinking is sent through it; `of`: with rules of the door's own beside. No client sends items of other
+    protocols there.
     """
 
     def spoke(failure: Failure) -> bool:
@@ -117,4 +119,4 @@ def behind(
 
     finds = _FINDS - {Kind.FOREIGN_ITEM} - (frozenset() if thinks else _OF_SENT_THINKING)
     protocols = frozenset({protocol or door.protocol})
-    return Anthropic(name, f"Claude on {called}", protocols, limits, spoke, disowned, finds)
+    return of(name, f"Claude on {called}", protocols, limits, spoke, disowned, finds)

@@ -1,1 +1,1 @@
-"""Amazon Bedrock: the sentences in which it refuses; it has no rules here yet."""
+"""Amazon Bedrock: the sentences in which it refuses, and its own rules beside those of Anthropic."""

@@ -25,7 +25,7 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.ROLE_ORDER: content.let_user_begin,
     Kind.TOOL_CALL_INVALID: calls.mend_call,
     Kind.INVALID_UNICODE: unicode.replace_half_characters,
-    Kind.MEDIA_REJECTED: media.take_out_media,
+    Kind.MEDIA_REJECTED: media.mend_media,
     Kind.REASONING_ITEM: items.set_aside_unreadable,
     Kind.FOREIGN_ITEM: items.mend_foreign_item,
     Kind.UNSENDABLE_PART: unsendable.mend_unsendable,

@@ -1,15 +1,39 @@
 """Fix images and documents that the provider does not take: a text says what was taken out; the ledger has the
-original.
+original. One whose name alone is not taken gets another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from collections.abc import Container, Iterable, Sequence
+from itertools import count
 
 from recoveryd.core import Block, Edits, Json, Violation, media_of
 from recoveryd.repair.inputs import RepairInput
 
 Media = tuple[Block, Json, str]  # an image or document of a block, and why it is refused
+
+# Of a document's name what any provider takes, and how long it may get.
+_NOT_PLAIN = re.compile(r"[^a-zA-Z0-9()\[\] -]+")
+_LONGEST = 100
+
+
+def mend_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Give a document another name where that alone is refused; else take out what is."""
+    block = violation.block
+    if violation.field != "title" or block is None:
+        return take_out_media(given, violation)
+    taken = {str(other.body.get("title")) for other in given.request.blocks()}
+    return (given.editor.rename_document(block, _plain_name(block.body["title"], taken)),)
+
+
+def _plain_name(name: str, taken: Container[str]) -> str:
+    """Write a name in plain letters, near to what it was, as no other document has it."""
+    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    plain = " ".join(_NOT_PLAIN.sub("-", letters)[:_LONGEST].split()).strip("- ") or "document"
+    numbered = (f"{plain}-{number}" for number in count(2))
+    return plain if plain not in taken else next(one for one in numbered if one not in taken)
 
 
 def take_out_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:

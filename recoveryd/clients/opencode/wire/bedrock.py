@@ -1,6 +1,7 @@
 """What `@ai-sdk/amazon-bedrock` sends for a stored session: Amazon Bedrock's Converse API.
 
-The blocks are written as Anthropic's: a `toolUse` is a tool_use, a `reasoningText` is thinking. Held to the bodies that
+The blocks are written as Anthropic's: a `toolUse` is a tool_use, a `reasoningText` is thinking, the name of
+a document its title. Held to the bodies that
 the real client sent (tests/e2e/test_doors.py).
 """
 
@@ -80,7 +81,14 @@ class BedrockConverse(SdkWire):
         return _file(item, "attachment")
 
     def file(self, piece: Piece) -> Block:
-        return block(piece, _file(piece.body, "file"))
+        return block(piece, {**_file(piece.body, "file"), **self._title(piece.body)})
+
+    def _title(self, file: Json) -> Json:
+        """Name a document: by its file, since 1.18 up to the first dot. One without a file's name is given a number."""
+        name = file.get("filename")
+        if file["mime"].startswith("image/") or not isinstance(name, str) or not name:
+            return {}
+        return {"title": name.split(".")[0] if self.form.mends_calls else name}
 
     def merge(self, entries: Sequence[SentMessage]) -> tuple[Turn, ...]:
         """Join the turns; an answer of which nothing is left is not sent, so that its neighbours are one; before, it
