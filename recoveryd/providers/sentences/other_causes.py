@@ -61,7 +61,8 @@ _FAMILIES = (
     (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
-        r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)",
+        r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
+        r"|only supports function tools",
         "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     ),
     (

@@ -66,6 +66,8 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ({"message": "Tool choice is none, but model called a tool", "code": "tool_use_failed"}, "just made"),
         ("tools: Tool names\n       must be unique.", "tools"),
         ("tools.3.custom.input_schema: JSON schema is invalid", "tools"),
+        ("X-OpenAI-Internal-Codex-Responses-Lite only supports function tools, custom tools, and client-", "tools"),
+        ("Invalid 'input[0].tools[0].description': empty string.", None),  # Codex stores these in the thread
         ("`max_tokens` must be greater than `thinking.budget_tokens`.", "setting"),
         ("[{'type': 'extra_forbidden', 'loc': ('body', 'top_p'), 'msg': 'Extra inputs are not permitted'}]", "setting"),
         ("this model does not support image input (ref: 1)", "no images"),
