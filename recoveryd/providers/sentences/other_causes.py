@@ -96,8 +96,8 @@ _FAMILIES = (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
-        "the address that the client asks, where nobody answers for models. Look at it in the client's settings "
-        "(`baseURL`).",
+        "the address that the client asks, where nobody answers for models. Send the prompt again in a while; if that "
+        "fails too, look at it in the client's settings (`baseURL`, `base_url`).",
     ),
     (
         r"request (was |has been )?blocked(?! before it reached)",
