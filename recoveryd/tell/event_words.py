@@ -8,7 +8,7 @@ from functools import partial
 from recoveryd.core import Event, Outcome, capital, clean, command_line, kind_info, uncapital
 from recoveryd.tell.actions import deeds_by_place
 from recoveryd.tell.failure_words import cause
-from recoveryd.tell.toast import BODY_LENGTH, Button, Toast
+from recoveryd.tell.toast import AHEAD, BODY_LENGTH, Button, Toast
 from recoveryd.tell.where import places_line
 
 
@@ -33,10 +33,11 @@ def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str, *, o
     healed = event.outcome is Outcome.HEALED
     stays = "unanswered" if kind_info(event.kind).cleared_by_prompt else "stuck"
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, stays)
-    news = "refused again" if event.refused_since else "kept from failing" if event.ahead and healed else news
+    news = "refused again" if event.refused_since else AHEAD if event.ahead and healed else news
     name = clean(event.title, 80) or event.session
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
     says, body = f"{who} {'subagent' if of_subagent else 'session'} {news}", body.strip()
+    who = f"{who} subagent" if of_subagent else who
     return Toast(f"{says}: {name}", body, buttons, news, event.session, name, who, f"{says}: {event.session}: {body}")
 
 

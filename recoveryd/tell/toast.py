@@ -11,6 +11,7 @@ from recoveryd.core import clean, command_line
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
 _NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 20  # sessions that a merged notice names, and the characters of each
+AHEAD = "kept from failing"  # the news of what was repaired before it was refused: nothing waits for its user
 _WORST_FIRST = ("stuck", "given up", "unanswered", "resumed", "healed")
 _TAG = re.compile(r"<\s*[a-zA-Z/!?]")
 _ENTITY = re.compile(r"&(?=#?\w{1,32};)")
@@ -35,8 +36,8 @@ class Toast:
     """The value of a notice before it is fitted and made safe (`safe_title`, `core.text.clean`).
 
     `news` (healed, given up, unanswered, stuck) is what became of `session`, which is called `name`, in the client
-    `who`. Notices with news may be held back for a moment and told as one; one without is an answer to the user and
-    shown at once.
+    `who` ("OpenCode", "OpenCode subagent"). Notices with news may be held back for a moment and told as one; one
+    without is an answer to the user and shown at once.
     `logged`: its line in the log, where it can't be shown, if that differs: a name may be the first words of a prompt.
     """
 
@@ -67,7 +68,8 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
     several, *others = [(news, counts[news]) for news in sorted(counts, key=_rank, reverse=True)]
     title = f"{several[1]} session{'s' if several[1] > 1 else ''} {several[0]}"
     title = ", ".join([title, *(f"{n} {news}" for news, n in others)])
-    then = f"All of them: {command_line('history')}. How to go on: {command_line('scan')}"
+    on = "Go on as usual." if counts.keys() == {AHEAD} else f"How to go on: {command_line('scan')}"
+    then = f"All of them: {command_line('history')}. {on}"
 
     def body(name: Callable[[Toast], str]) -> str:
         for most in range(_NAMES, 0, -1):  # fewer where the commands are long: these are of no use cut short

@@ -25,7 +25,12 @@ def case_of(store: Store, failure: Failure, event: Event) -> Case:
 
 
 def notice(
-    event: Event, buttons: tuple[Button, ...] = (), go_on: str = "Say “continue” to go on", who: str = "OpenCode"
+    event: Event,
+    buttons: tuple[Button, ...] = (),
+    go_on: str = "Say “continue” to go on",
+    who: str = "OpenCode",
+    *,
+    of_subagent: bool = False,
 ) -> Toast:
     """The notice of an event, if nothing else is said of a session of OpenCode."""
-    return event_words.notice(event, buttons, go_on, who)
+    return event_words.notice(event, buttons, go_on, who, of_subagent=of_subagent)

@@ -15,6 +15,7 @@ from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import ACTIONS, deeds_sentence
 from recoveryd.tell.event_words import notice_buttons, show_notice
 from recoveryd.tell.failure_words import cause, remedy
+from recoveryd.tell.toast import merged_toast
 from tests.support.cases import notice
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate
@@ -119,6 +120,15 @@ def test_a_notice_names_the_session_the_place_and_how_to_go_on_and_back() -> Non
 def test_a_session_without_a_title_is_named_by_its_id(title: str) -> None:
     assert notice(event(title=title)).title == "OpenCode session healed: ses_1"
     assert notice(event(title=title)).name == "ses_1"
+
+
+def test_subagents_are_told_as_such_also_in_a_notice_of_many() -> None:
+    asked = [notice(event(session=f"ses_{n}", title="Root"), who="Claude Code", of_subagent=True) for n in range(2)]
+    assert {toast.title for toast in asked} == {"Claude Code subagent healed: Root"}
+    merged = merged_toast([*asked, notice(event(session="ses_3", title="Other"))])
+    assert merged.body.splitlines()[:3] == [*["• Root (Claude Code subagent)"] * 2, "• Other (OpenCode)"]
+    ahead = [notice(event(session=f"ses_{n}", ahead=True)) for n in range(3)]
+    assert merged_toast(ahead).body.endswith("Go on as usual.")
 
 
 def test_a_degraded_mode_is_said() -> None:

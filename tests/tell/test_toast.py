@@ -61,6 +61,13 @@ class TestMerged:
             "• healed: name 1 (Kilo)",
         ]
 
+    def test_where_nobody_has_to_do_anything_no_list_of_what_to_do_is_named(self) -> None:
+        ahead = [toast(n, "kept from failing") for n in range(3)]
+        one = merged_toast(ahead)
+        assert one.title == "3 sessions kept from failing"
+        assert one.body.splitlines()[-1] == "All of them: recoveryd history. Go on as usual."
+        assert merged_toast([*ahead, toast(4)]).body.splitlines()[-1] == LAST
+
     def test_a_command_is_whole_however_long_it_is(self) -> None:
         with going_by("/home/somebody/.config/recoveryd/my own.toml"):
             one = merged_toast([toast(n, name="y" * 44, who="OpenCode") for n in range(6)])
