@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, dropwhile
+from itertools import chain, dropwhile, takewhile
 
 from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import endless_compaction, ids
@@ -65,13 +65,16 @@ def look(
 
 
 def _broke_off_alike(failed: Message | None, messages: Iterable[Message], parts: Parts) -> bool:
-    """Whether the answer that ended the turn before the one that failed broke off, too, with the same words. One that
-    was stopped is passed over. `messages`: newest first.
+    """Whether the answer that ended the turn before the one that failed broke off, too, with the same words, and this
+    turn came no further than a step. An answer that was stopped is passed over. `messages`: newest first.
     """
     if failed is None or _told_nothing(failed):
         return False
     before = dropwhile(lambda message: message.id != failed.id, messages)
-    ends = (one for one in before if one.role == "assistant" and one.id != failed.id and not _told_nothing(one))
+    turn = [*takewhile(lambda message: message.role != "user", before)][1:]
+    if sum(message.data.get("finish") == "tool-calls" for message in turn) > 1:
+        return False  # its history was taken again and again
+    ends = (one for one in chain(turn, before) if one.role == "assistant" and not _told_nothing(one))
     older = next(ends, None)
     return older is not None and _words(older) == _words(failed) and any(map(_of_the_model, parts(older.id)))
 

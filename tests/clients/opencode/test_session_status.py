@@ -85,6 +85,20 @@ def test_a_command_of_the_user_in_the_session_is_no_answer(
     assert kept.store.look(SES).failure is None
 
 
+@pytest.mark.parametrize(
+    ("finish", "kinds"), [("length", ["tool"]), ("unknown", ["tool"]), ("tool-calls", ["reasoning", "tool"])]
+)
+def test_an_answer_of_a_model_that_has_a_call_is_no_command(tmp_path: Path, finish: str, kinds: list[str]) -> None:
+    kept = Files(tmp_path)
+    kept.is_refused(NOW - 700)
+    prompt = kept.asks(NOW - 600)
+    ended = {"time": {"created": NOW - 500, "completed": NOW - 400}, "finish": finish}
+    ran = kept.says("assistant", NOW - 500, parentID=prompt, **ended)
+    for number, kind in enumerate(kinds):
+        kept.part(ran, f"prt_{number}", b'{"type": "%s"}' % kind.encode())
+    assert kept.store.look(SES).failure is None
+
+
 def test_a_part_that_is_written_over_is_seen_where_a_message_came_lately(tree: Tree) -> None:
     _, answered = tree.small()
     lately, long_ago = 0, int(time.time() * 1000) + 60_000
