@@ -272,6 +272,7 @@ def test_a_light_image_is_the_one_that_is_too_large_where_the_model_has_answered
     sent = Request((heavy, answer, pictured(1).turns[0]), models_told=True)
     assert meant("The image is too large.", sent) == {"0.0"}
     assert meant("The image is too large.", replace(sent, by_others=frozenset({"a"}))) == set()
+    assert meant("The image is too large: at most 1048576 bytes are taken.", sent) == {"heavy"}
 
 
 def test_what_another_model_answered_tells_nothing() -> None:
