@@ -46,9 +46,14 @@ def sources(body: Json, sort: str = "") -> Iterator[Json]:
             yield from sources(item, sort)
 
 
-def media_fault(source: Json, *, many: bool, most: int = MAX_BASE64) -> str | None:
+def is_of_other_type(source: Json) -> bool:
+    """Whether an image is declared as of a type that Anthropic does not take, and others may."""
+    return source.get("media_type") not in {*_IMAGES, "application/pdf"}
+
+
+def media_fault(source: Json, *, many: bool, most: int = MAX_BASE64, widest: int = MAX_SIDE) -> str | None:
     """Tell why Anthropic refuses an image or document, as half a sentence; None. `many`: the request has more than 20
-    images; `most`: characters that an image may have.
+    images; `most`: characters that an image may have; `widest`: pixels that a side may have, if there are not many.
     """
     if source.get("type") != "base64":
         return None
@@ -68,11 +73,11 @@ def media_fault(source: Json, *, many: bool, most: int = MAX_BASE64) -> str | No
     size = pixels(head or b"") or pixels(from_base64(data) or b"")
     if size is None:
         return _NO_IMAGE
-    return _too_wide(size, many)
+    return _too_wide(size, many, widest)
 
 
-def _too_wide(size: tuple[int, int], many: bool) -> str | None:
-    limit = MAX_SIDE_OF_MANY if many else MAX_SIDE
+def _too_wide(size: tuple[int, int], many: bool, widest: int) -> str | None:
+    limit = MAX_SIDE_OF_MANY if many else widest
     if max(size) <= limit:
         return None
     among = " among more than 20 images" if many and max(size) <= MAX_SIDE else ""

@@ -13,7 +13,7 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.media_limits import Media, too_large, too_many
+from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
@@ -78,8 +78,9 @@ class Chat(BindsNothing):
         return rules.check(request, claims, self.dialect)
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
-        """Of an image that was refused as none: those that are none, or of another type than is said. Of one too
-        large, or too many, as `too_large` and `too_many` say. Where a message stands, each server counts by itself.
+        """Of an image that was refused as none: those that are none, or else the new ones of another type than is said,
+        or than all take. Of one too large, or too many, as `too_large` and `too_many` say. Where a message stands, each
+        server counts by itself.
         """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
@@ -96,14 +97,25 @@ class Chat(BindsNothing):
         if refused.over is not None:
             meant = too_large(refused, request, held, lambda source: len(str(source.get("data", ""))))
             return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
-        faults = {media_of(*one): media.media_fault(one[1], many=False, most=sys.maxsize) for one in held}
-        none = frozenset(one for one, why in faults.items() if why in media.UNREADABLE)
-        return Claims(media=none or frozenset(one for one, why in faults.items() if why))
+        return Claims(media=frozenset(media_of(*one) for one in _no_images(request, held)))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
 
         return media.sources(body)
+
+
+def _no_images(request: Request, held: Sequence[Media]) -> Sequence[Media]:
+    """Choose of `held` those that no server can read; or else, of those that no answer of the model stands behind, what
+    some servers take, and others do not.
+    """
+    from recoveryd.providers.anthropic import media  # late: only a stuck session needs it
+
+    def fault(one: Media) -> str | None:
+        return media.media_fault(one[1], many=False, most=sys.maxsize, widest=sys.maxsize)
+
+    none = [one for one in held if fault(one) in media.UNREADABLE and not media.is_of_other_type(one[1])]
+    return none or [one for one in not_answered(request, held) if fault(one)]
 
 
 def _too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:

@@ -205,6 +205,29 @@ def test_of_an_image_no_more_goes_than_the_error_tells(words: str, gone: set[str
     assert meant(words, sent) == gone
 
 
+SEEN = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
+JPEG = b"\xff\xd8\xff\xc0\0\x11\x08\0\x40\0\x40" + bytes(40)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [image(JPEG), image(png(40, 9000)), image(b"BM" + bytes(40), "image/bmp"), image(bytes(40), "image/heic")],
+    ids=["of another type than is said", "tall", "BMP", "HEIC"],
+)
+def test_an_odd_image_that_the_model_has_answered_is_not_the_new_one_that_is_none(odd: dict[str, Any]) -> None:
+    """The new one is damaged further in than is looked, so nothing tells that it is meant."""
+    words = "The image format is illegal and cannot be opened"
+    old = Turn("user", (Block(odd, "m", "old"),), (("m", ""),))
+    new = Turn("user", (Block(image(PNG[:-8]), "n", "new"),), (("n", ""),))
+    sent = Request((old, SEEN, new))
+    assert meant(words, sent) == set()
+    wide = odd == image(png(40, 9000))  # as wide as it is, no maker has called one none
+    assert meant(words, replace(sent, by_others=frozenset({"a"}))) == (set() if wide else {"old"})
+    assert meant(words, replace(sent, turns=(new, SEEN, old))) == (set() if wide else {"old"})
+    page = Turn("user", (Block(image(b"<html>"), "m", "page"),), (("m", ""),))
+    assert meant(words, replace(sent, turns=(page, SEEN, new))) == {"page"}, "it was in words before, if it was sent"
+
+
 def meant(words: str, sent: Request) -> set[str]:
     refused = classify(RecordedError(texts_of({"message": words})))
     assert refused is not None
@@ -250,17 +273,14 @@ def test_the_only_image_is_the_one_that_is_too_large(words: str) -> None:
 
 def test_an_image_that_an_answer_stands_behind_is_not_the_one_that_is_too_large() -> None:
     first, second = pictured(1, 1).turns
-    sent = Request(
-        (first, Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),)), second)
-    )
+    sent = Request((first, SEEN, second))
     assert meant("image is too large", sent) == {"1.0"}
 
 
 def test_the_lightest_image_is_not_the_one_that_is_too_large() -> None:
     """Though no answer stands behind it alone: which model answered the heavier one is not always told."""
     heavy = Turn("user", (Block(image(png(4, 4) + bytes(2_000_000)), "m", "heavy"),), (("m", ""),))
-    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
-    sent = Request((heavy, answer, pictured(1).turns[0]))
+    sent = Request((heavy, SEEN, pictured(1).turns[0]))
     assert meant("The image is too large.", sent) == set()
     assert meant("Referenced files bytes are too large", replace(sent, models_told=True)) == set()
 
@@ -268,8 +288,7 @@ def test_the_lightest_image_is_not_the_one_that_is_too_large() -> None:
 def test_a_light_image_is_the_one_that_is_too_large_where_the_model_has_answered_the_heavier() -> None:
     """It may have many pixels: a plain, tall screenshot."""
     heavy = Turn("user", (Block(image(png(4, 4) + bytes(2_000_000)), "m", "heavy"),), (("m", ""),))
-    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
-    sent = Request((heavy, answer, pictured(1).turns[0]), models_told=True)
+    sent = Request((heavy, SEEN, pictured(1).turns[0]), models_told=True)
     assert meant("The image is too large.", sent) == {"0.0"}
     assert meant("The image is too large.", replace(sent, by_others=frozenset({"a"}))) == set()
     assert meant("The image is too large: at most 1048576 bytes are taken.", sent) == {"heavy"}
@@ -277,8 +296,7 @@ def test_a_light_image_is_the_one_that_is_too_large_where_the_model_has_answered
 
 def test_what_another_model_answered_tells_nothing() -> None:
     first, second = pictured(1, 1).turns
-    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
-    sent = Request((first, answer, second))
+    sent = Request((first, SEEN, second))
     assert meant("The image length and width do not meet the model restrictions.", sent) == {"1.0"}
     sent = replace(sent, by_others=frozenset({"a"}))
     assert meant("The image length and width do not meet the model restrictions.", sent) == set()
@@ -288,8 +306,7 @@ def test_what_another_model_answered_tells_nothing() -> None:
 def test_a_heavy_image_that_another_model_answered_is_the_one_that_is_too_large(words: str) -> None:
     """Where the model was changed, what stands behind an answer need not be taken by the one that is asked."""
     heavy = Turn("user", (Block(image(png(4, 4) + bytes(6_000_000)), "m", "heavy"),), (("m", ""),))
-    answer = Turn("assistant", (Block({"type": "text", "text": "seen"}, "a", "a"),), (("a", ""),))
-    assert meant(words, Request((heavy, answer, pictured(1).turns[0]))) == {"heavy"}
+    assert meant(words, Request((heavy, SEEN, pictured(1).turns[0]))) == {"heavy"}
 
 
 @pytest.mark.parametrize("images", [1, 3])
