@@ -99,15 +99,19 @@ def as_refused(ledger: Ledger, look: SessionStatus) -> SessionStatus:
     return replace(look, kept=None, copied=False)
 
 
-def unread_repair(context: Context, store: Store, failure: Failure) -> tuple[Entry, str] | None:
+def unread_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Entry, str] | None:
     """Return the repair before a failure, and what its user has to do, where the client has not read it since.
 
-    Such a failure tells nothing of what is stored: the client sent what it had in memory, or had read before.
+    Such a failure tells nothing of what is stored: the client sent what it had in memory, or had read before. One of
+    another kind than the repair's tells, once a client that has all in memory has ended: that was not repaired.
     """
+    failure = found.failure
     newest = _repair_before(context.ledger, store, failure)
     if newest is None:
         return None
-    late = context.clients.of(store).unread(store, failure.session, newest.time, failure)
+    client = context.clients.of(store)
+    other = client.reads_once and found.kind is not newest.kind
+    late = client.unread(store, failure.session, newest.time, None if other else failure)
     return (newest, late) if late else None
 
 
@@ -117,7 +121,7 @@ def holding_repair(context: Context, store: Store, found: Diagnosis) -> tuple[En
     """
     standing = standing_repair(store, context.ledger, found)
     if standing is None:
-        return unread_repair(context, store, found.failure)
+        return unread_repair(context, store, found)
     return standing, context.clients.of(store).unread(store, found.failure.session, standing.time)
 
 

@@ -78,7 +78,7 @@ class NeedsUser:
         look = _looked_at(store, session)
         found = assess(context, store, session, look)
         resting = stamp is not None and context.now_ms - stamp.newest_mtime_ns / 1e6 > _RESTING_MS
-        if state and look is not None and _lasts(store, session, look, found, resting=resting):
+        if state and look is not None and _lasts(context, store, session, look, found, resting=resting):
             self._known[key] = basis, found
         return found
 
@@ -97,16 +97,25 @@ def _looked_at(store: Store, session: str) -> SessionStatus | None:
         return None
 
 
-def _lasts(store: Store, session: str, look: SessionStatus, found: Found, *, resting: bool) -> bool:
+def _lasts(context: Context, store: Store, session: str, look: SessionStatus, found: Found, *, resting: bool) -> bool:
     """Whether an assessment holds until something is written. What waits for an answer may get stuck by itself (a
-    prompt not any more once it is `resting`), what can't be read now may be read later, and the session that asked a
-    refused subagent may go on.
+    prompt not any more once it is `resting`), a client that has it open may end, what can't be read now may be read
+    later, and the session that asked a refused subagent may go on.
     """
     if look.newer and (look.running or not resting):
         return False
     if found is None:
         return True
-    return not (found.late or found.trouble or (found.diagnosis.reason == REFUSED and is_subagent(store, session)))
+    late = found.late and _open(context, store, session)
+    return not (late or found.trouble or (found.diagnosis.reason == REFUSED and is_subagent(store, session)))
+
+
+def _open(context: Context, store: Store, session: str) -> bool:
+    """Whether a client may have a session open."""
+    try:
+        return context.clients.of(store).under_way(store, session) is not None
+    except RecoverydError:
+        return True
 
 
 def is_subagent(store: Store, session: str) -> bool:

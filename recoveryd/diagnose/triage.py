@@ -79,7 +79,7 @@ class Triage:
         if found is None or found.kind is None:
             return _AGAIN if look.running else _NOTHING
         failure, kind = found.failure, found.kind
-        late = unread_repair(context, store, failure)
+        late = unread_repair(context, store, found)
         if late is not None:
             keep_newest(self.late, (store.id, session), failure.message)
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")

@@ -117,6 +117,12 @@ class TestAPromptThatWasOnItsWay:
         assert self._judged(tree, bench, session, at - ago, took=took) == (Next.NOTHING, event.id)
         assert self._judged(tree, bench, session, at + 5_000) == (Next.RECOVER, None), "it has read the repair"
 
+    def test_so_does_one_of_another_kind(self, tree: Tree, bench: Bench) -> None:
+        session = tree.stuck()
+        event = bench.attempt(tree, session)
+        at = int(bench.ledger.get(event.id).time * 1000)
+        assert self._judged(tree, bench, session, at - 300, words=EMPTY) == (Next.NOTHING, event.id)
+
     def test_a_further_step_has_read_all(self, tree: Tree, bench: Bench) -> None:
         session = tree.stuck()
         event = bench.attempt(tree, session)
@@ -124,7 +130,7 @@ class TestAPromptThatWasOnItsWay:
         assert self._judged(tree, bench, session, at - 300, steps=1) == (Next.RECOVER, None)
 
     def _judged(
-        self, tree: Tree, bench: Bench, session: str, asked: int, *, steps: int = 0, took: int = 0
+        self, tree: Tree, bench: Bench, session: str, asked: int, *, steps: int = 0, took: int = 0, words: str = MISSING
     ) -> tuple[Next, str | None]:
         """What the daemon does about a prompt of that time that is refused, and the repair that a person is told of."""
         made = tree.made(session)
@@ -132,7 +138,7 @@ class TestAPromptThatWasOnItsWay:
         made.user("continue")
         for _ in range(steps):
             made.assistant(tool(call_id="toolu_02"))
-        failed = made.assistant(error=api_error(MISSING, 400))
+        failed = made.assistant(error=api_error(words, 400))
         failed["time"]["completed"] = failed["time"]["created"] + took
         tree.keep(made)
         later = tree.failure(session).time / 1000 + 60

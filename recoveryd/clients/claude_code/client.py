@@ -113,9 +113,11 @@ class ClaudeCode(WithoutServer):
         assert isinstance(store, ClaudeCodeTranscripts)
         opened = store.opened(session)
         if opened is None or opened > since:
-            before = failure is not None and self._sent_before(store, failure, since)
-            anew = f"go on with `{self._resume(store, session)}`"
-            return f"it was refused again in a Claude Code that had it open as it was before: {anew}" if before else ""
+            if failure is None or not self._sent_before(store, failure, since):
+                return ""
+            anew = f"`{self._resume(store, session)}`"
+            how = f"prompt it in the one that has it now, or quit that, then {anew}" if opened else f"go on with {anew}"
+            return f"it was refused again in a Claude Code that had it open as it was before: {how}"
         job, then = store.background_job(session), f"then `{self._resume(store, session)}`"
         if job:  # its way back in a terminal only shows what goes on in the background
             return f"Claude Code has this session open in the background as it was before: `claude stop {job}`, {then}"

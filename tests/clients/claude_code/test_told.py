@@ -12,15 +12,17 @@ import pytest
 from loguru import logger
 
 from recoveryd.api import recover
-from recoveryd.clients import Config
+from recoveryd.clients import Config, SessionStatus, Store, find_stores
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
 from recoveryd.core import Failure, Outcome, StoreError
+from recoveryd.diagnose import Assessment, Context, NeedsUser, assess, needs_user
 from recoveryd.heal.ahead import may_foresee
-from recoveryd.settings import Notify
+from recoveryd.ledger.ledger import Ledger
+from recoveryd.settings import Notify, paths
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
@@ -507,32 +509,79 @@ def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> No
     assert not told("scan")
 
 
-def test_a_healed_session_that_was_prompted_once_more_before_its_client_was_quit_is_not_stuck(run: Run) -> None:
-    claude = Path(os.environ["HOME"]) / ".claude"
+def prompted_again(claude: Path, run: Run, base: str, words: str) -> str:
+    """Have a session healed, and refused since in a client that has ended; `base` names a request before its repair."""
     made = planted(claude / "projects", "call-id", ILLEGAL)
     file = next(claude.rglob(f"{made.session}.jsonl"))
-    before = made.ms
     assert run("scan", "--repair", "--yes")[0] == 0
     healed, made.lines = file.read_bytes(), []
+    asked(made, "r1")
+    early, made.lines = made.raw(), []
+    made.ms = int(time.time() * 1000) + 1000
+    made.user("continue")
+    asked(made, "r2", base)
+    made.refused(words)
+    file.write_bytes(healed + early + made.raw())
+    os.utime(file, (time.time() - 60,) * 2)
+    return made.session
 
-    def told(base: str) -> tuple[int, str]:
-        made.lines, made.ms = [], before
-        asked(made, "r1")
-        early, made.lines = made.raw(), []
-        made.ms = int(time.time() * 1000) + 1000
-        made.user("continue")
-        asked(made, "r2", base)
-        made.refused(ILLEGAL)
-        file.write_bytes(healed + early + made.raw())
-        os.utime(file, (time.time() - 60,) * 2)
-        code, out, _ = run("scan")
-        return code, " ".join(out.split())
 
-    code, out = told("r1")
-    assert code == 0 and "none is stuck" in out and f"go on with `claude --resume {made.session}`" in out
-    assert "need you" not in run("status")[1]
-    code, out = told("")
-    assert code == 1 and "1 stuck" in out and "by a client that may not have read it since" in out
+@pytest.mark.parametrize(
+    ("base", "words", "code", "says"),
+    [
+        ("r1", ILLEGAL, 0, "go on with `claude --resume {}`"),
+        ("", ILLEGAL, 1, "by a client that may not have read it since"),
+        ("r1", "prompt is too long: 210000 tokens > 200000 maximum", 1, "send `/compact`"),
+        ("r1", "The flux capacitor is not charged", 1, "(refused_unknown)"),
+    ],
+)
+def test_a_healed_session_that_was_refused_again_before_its_client_was_quit_is_not_stuck(
+    run: Run, base: str, words: str, code: int, says: str
+) -> None:
+    """But of what was not repaired: of that it is told as any other."""
+    session = prompted_again(Path(os.environ["HOME"]) / ".claude", run, base, words)
+    told, out, _ = run("scan")
+    assert told == code and says.format(session) in " ".join(out.split())
+    assert ("none is stuck" in out, "1 stuck" in out) == (not code, bool(code))
+    assert ("need you" in run("status")[1]) == bool(code)
+
+
+def test_of_one_that_was_refused_again_before_its_client_was_quit_a_client_that_has_it_open_since_is_named(
+    run: Run,
+) -> None:
+    claude = Path(os.environ["HOME"]) / ".claude"
+    session = prompted_again(claude, run, "r1", ILLEGAL)
+    (claude / "sessions").mkdir()
+    note = {"sessionId": session, "startedAt": int(time.time() * 1000) + 3000}
+    (claude / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(note))
+    code, out, _ = run("scan")
+    says = (
+        "it was refused again in a Claude Code that had it open as it was before: prompt it in the one that has it now"
+    )
+    assert code == 0 and says in " ".join(out.split())
+
+
+def test_one_that_was_refused_again_is_read_again_only_while_a_client_has_it_open(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = Path(os.environ["HOME"]) / ".claude"
+    session = prompted_again(claude, run, "r1", ILLEGAL)
+    (claude / "sessions").mkdir()
+    note, looked = claude / "sessions" / f"{os.getpid()}.json", []
+    note.write_text(json.dumps({"sessionId": session, "startedAt": 5000}))
+
+    def counted(context: Context, store: Store, session: str, look: SessionStatus) -> Assessment | None:
+        looked.append(session)
+        return assess(context, store, session, look)
+
+    monkeypatch.setattr(needs_user, "assess", counted)
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        context, known = Context(ledger, Config(), paths.state_dir()), NeedsUser()
+        for times in (1, 2, 3, 3):
+            assert known.find(context, find_stores(Config())) == []
+            assert len(looked) == times
+            if times == 2:
+                note.unlink()
 
 
 def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
