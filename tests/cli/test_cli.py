@@ -598,6 +598,8 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     untold = "The words alone do not tell that. Of a session, `recoveryd explain --session ID` tells what is meant."
     shown = run("explain", '{"detail":"Bad Request"}')[1]  # as Codex shows it, of an image
     assert shown.startswith("media_rejected: an image") and untold in shown and untold not in out
+    named = run("explain", '{"message": "boom", "codex_error_info": "context_window_exceeded"}')[1]
+    assert named.startswith("context_overflow: a conversation") and untold not in named
 
 
 def test_the_parts_that_are_named_are_stored(tree: Tree, run: Run) -> None:
