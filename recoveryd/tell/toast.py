@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from recoveryd.core import clean, command_line
 
 TITLE_LENGTH, BODY_LENGTH = 80, 400  # characters
-_NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 20  # sessions that a merged notice names, and the characters of each
+_NAMES, _NAME_LENGTH, _WHO_LENGTH = 4, 44, 32  # sessions that a merged notice names, and the characters of each
 AHEAD = "kept from failing"  # the news of what was repaired before it was refused: nothing waits for its user
 _WORST_FIRST = ("stuck", "given up", "unanswered", "resumed", "healed")
 _TAG = re.compile(r"<\s*[a-zA-Z/!?]")

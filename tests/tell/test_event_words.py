@@ -127,6 +127,8 @@ def test_subagents_are_told_as_such_also_in_a_notice_of_many() -> None:
     assert {toast.title for toast in asked} == {"Claude Code subagent healed: Root"}
     merged = merged_toast([*asked, notice(event(session="ses_3", title="Other"))])
     assert merged.body.splitlines()[:3] == [*["• Root (Claude Code subagent)"] * 2, "• Other (OpenCode)"]
+    fork = notice(event(session="ses_4"), who="OpenCode Nightly", of_subagent=True)
+    assert "(OpenCode Nightly subagent)" in merged_toast([*asked, fork]).body
     ahead = [notice(event(session=f"ses_{n}", ahead=True)) for n in range(3)]
     assert merged_toast(ahead).body.endswith("Go on as usual.")
 

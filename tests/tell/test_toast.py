@@ -83,7 +83,7 @@ class TestMerged:
     def test_a_title_can_not_add_a_line_or_push_the_others_out(self) -> None:
         names = ("x\n• All of it\u2028is fine", "y" * 5000, "z")
         one = merged_toast([toast(n, name=name, who="w" * 40) for n, name in enumerate(names)])
-        who = f"({'w' * 19}…)"
+        who = f"({'w' * 31}…)"
         assert one.body.splitlines() == [f"• x • All of it is fine {who}", f"• {'y' * 43}… {who}", f"• z {who}", LAST]
 
     @given(st.lists(st.tuples(st.integers(0, 5), NEWS, ANY), min_size=1, max_size=12))
