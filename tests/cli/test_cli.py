@@ -270,6 +270,15 @@ def test_history_lists_all_unless_a_limit_is_given(run: Run) -> None:
     assert [entry["session"] for entry in as_json(run, "history", "--limit", "2")] == ["ses_24", "ses_23"]
 
 
+def test_a_limit_of_history_counts_those_of_the_client_that_is_meant(run: Run) -> None:
+    with Ledger(paths.ledger_file(private_files.make_folder(paths.state_dir()))) as ledger:
+        for number in range(6):
+            of = Failure("/none/projects" if number < 3 else "/none", f"ses_{number}", "msg_1", 0)
+            ledger.record(Record(new_id(), of, "", None, "why"), Outcome.REFUSED)
+    listed = as_json(run, "history", "--client", "claude_code", "--limit", "2")
+    assert [entry["session"] for entry in listed] == ["ses_2", "ses_1"]
+
+
 def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:
     tree.stuck()
     run("scan", "--repair")

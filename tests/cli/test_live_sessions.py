@@ -66,6 +66,16 @@ def test_only_what_is_ignored_now_has_all_looked_at_again(
     assert live.states() == {session: State.IGNORED}
 
 
+def test_only_a_refused_subagent_is_looked_at_again_and_again(
+    live: Live, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, UNKNOWN)
+    assert live.states() == {session: State.STUCK}
+    monkeypatch.setattr(type(tree.store), "look", lambda *_: pytest.fail("it was looked at"))
+    live.late = 60
+    assert live.states() == {session: State.STUCK}
+
+
 def test_a_refused_subagent_is_not_stuck_any_more_once_the_session_that_asked_it_went_on(
     live: Live, tree: Tree
 ) -> None:

@@ -78,6 +78,9 @@ def test_a_repair_has_its_own_time_where_the_file_keeps_that_of_its_client(tmp_p
         (row,) = view.refresh()
         assert (row.state, row.recovery) == (State.HEALED, done.id)
         assert row.at >= began
+    os.utime(rollout.path, (began + 60, began + 60))  # it went on
+    for view in (live, LiveSessions(Config(), lambda: [store])):
+        assert view.refresh()[0].at > began + 59
 
 
 def test_a_recovery_stands_in_a_store_that_was_moved_and_linked_to(tree: Tree, run: Run, tmp_path: Path) -> None:
