@@ -61,6 +61,8 @@ def explain(arguments: argparse.Namespace) -> int:
         if kind is not None and (names := families_with(kind)):
             words, offer = "; ".join(sorted(names)), kind_info(kind).offer
             print_wrapped(out, f"In sessions with {words} you can {offer}" if offer else _WHOSE.format(names=words))
+        if kind is Kind.CONTEXT_OVERFLOW:
+            print_wrapped(out, _SHORTER.format(command=command_line("explain", session="ID")))
 
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
 
@@ -68,6 +70,10 @@ def explain(arguments: argparse.Namespace) -> int:
 _WHOSE = (
     "This is done in sessions with {names}. Those with others are left as they are, but for parts on which the client "
     "itself fails."
+)
+_SHORTER = (
+    "This is done in sessions of OpenCode and of clients made from it, but not with every provider: `{command}` tells "
+    "of a session. In Codex and Claude Code: `/compact`."
 )
 _NOT_BY_WORDS = "The words alone do not tell that. Of a session, `{command}` tells what is meant."
 _UNKNOWN = (

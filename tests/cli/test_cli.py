@@ -609,6 +609,8 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert shown.startswith("media_rejected: an image") and untold in shown and untold not in out
     named = run("explain", '{"message": "boom", "codex_error_info": "context_window_exceeded"}')[1]
     assert named.startswith("context_overflow: a conversation") and untold not in named
+    long = run("explain", "Prompt is too long")[1]  # as Claude Code says it, where nothing is made shorter
+    assert long.startswith("context_overflow: ") and "In Codex and Claude Code: `/compact`." in " ".join(long.split())
 
 
 def test_the_parts_that_are_named_are_stored(tree: Tree, run: Run) -> None:
