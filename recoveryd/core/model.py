@@ -181,7 +181,7 @@ class Refused:
     names: tuple[str, ...] = ()  # of items, of their types, or the ends of what is encrypted ("gAAA...c90=")
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
-    most_images: int = 0  # that a request may have; 0: not told
+    most_media: int = 0  # images that a request may have, or what `sort` says; 0: not told
     sort: str = ""
     over: Limit | None = None
     longest_name: int = 0

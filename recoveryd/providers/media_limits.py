@@ -67,4 +67,4 @@ def too_large(
 
 def too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
     """Choose the oldest of `held`, so many as are too many in a request; none where that is not told."""
-    return held[: len(held) - refused.most_images] if 0 < refused.most_images < len(held) else ()
+    return held[: len(held) - refused.most_media] if 0 < refused.most_media < len(held) else ()

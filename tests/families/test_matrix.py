@@ -440,9 +440,10 @@ def test_a_document_whose_name_bedrock_refuses_is_renamed_and_stays(form: str, i
     """Those that it takes keep theirs; each new one is like the old, and no other's."""
     family, builder = FAMILIES["bedrock"], SessionBuilder(seed=1)
     names = ["docs/spec.pdf", "docs#spec.pdf", "Über  Größe.pdf", "報告.pdf", "report.pdf", "new/report.pdf", ".x.pdf"]
+    names += ["API\u3000spec.pdf", "Invoice\u00a0123.pdf", "Q3\tplan.pdf"]
     if in_tool:
         builder.user("look")
-        builder.assistant(tool("read", {}, "seven files", attachments=[_pdf(name) for name in names]))
+        builder.assistant(tool("read", {}, "ten files", attachments=[_pdf(name) for name in names]))
     else:
         builder.user("look", *map(_pdf, names))
     builder.assistant("seen")

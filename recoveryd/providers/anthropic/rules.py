@@ -56,8 +56,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
     it names none that can be found.
 
-    Of too many images the oldest. Or the image or document that it names, where nothing can be found to be wrong with
-    it: damaged further in, say. And how large an image may be there.
+    Of too many images, or documents, the oldest. Or the image or document that it names, where nothing can be found to
+    be wrong with it: damaged further in, say. And how large an image may be there.
     """
     if kind_info(refused.kind).signature:
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
@@ -67,7 +67,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
     if refused.over is Limit.NUMBER:
-        held = [(b, source) for b in request.blocks() for source in sources(b.body, "image")]
+        sort = "document" if refused.sort == "document" else "image"
+        held = [(b, source) for b in request.blocks() for source in sources(b.body, sort)]
         return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)), over=refused.over)
     told = Claims(image_bytes=_most_bytes(refused))
     found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}

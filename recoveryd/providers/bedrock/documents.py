@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from recoveryd.core import Block, Claims, Kind, Refused, Request, Violation
 
-_LEGAL = re.compile(r"(?!.*\s\s)[a-zA-Z0-9_()\[\]\s-]{1,200}")
+_LEGAL = re.compile(r"(?!.*  )[a-zA-Z0-9_()\[\] -]{1,200}")
 _CHARACTERS, _TWICE = "document file name can only contain", "duplicate document names"
 _WHY = {
     _CHARACTERS: "the provider does not take the name of this document",

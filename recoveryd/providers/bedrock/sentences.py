@@ -24,6 +24,8 @@ empty_content
 media_rejected
   Bedrock: text block must be included when using documents | document file name can only contain
   Bedrock: duplicate document names | image does not match the specified image format
+media_rejected over number
+  Bedrock: more than * documents in a request
 role_order
   Bedrock: conversation must start with a user | conversation must alternate between
 context_overflow

@@ -121,7 +121,7 @@ def _no_images(request: Request, held: Sequence[Media]) -> Sequence[Media]:
 def _too_many(refused: Refused, held: Sequence[Media]) -> Sequence[Media]:
     """As `too_many`; none where one message has more than the number, which may be said of that message."""
     of_one = max(Counter(block.message_id for block, _ in held).values(), default=0)
-    return too_many(refused, held) if of_one <= refused.most_images else ()
+    return too_many(refused, held) if of_one <= refused.most_media else ()
 
 
 def _of_form(refused: Refused, dialect: Dialect) -> Claims:

@@ -60,7 +60,7 @@ def classify(error: RecordedError) -> Refused | None:
         position, field = named.named_place(*where, error.texts)
         sort = named.named_sort(*where, field) if kind is Kind.MEDIA_REJECTED else ""
     limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
-    most = named.most_images(error.texts) if kind is Kind.MEDIA_REJECTED else 0
+    most = named.most_media(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said, over = (only.said, only.over) if only is not None else ("", None)
     items = named.named_items(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)

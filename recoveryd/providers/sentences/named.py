@@ -57,6 +57,7 @@ _MOST = re.compile(
     rf" \(?(\d{{1,5}}){_NO_COUNT}|image[^.]{{0,40}}> (\d{{1,5}}){_NO_COUNT}",
     re.IGNORECASE,
 )
+_MOST_DOCUMENTS = re.compile(r"more than (\d{1,3}) documents in a request", re.IGNORECASE)  # Bedrock's
 _IMAGES = re.compile(r"image|data-uri", re.IGNORECASE)
 # Of images and documents together: "images and documents: 104 + 1 > 100", "1 document pages + 107 images > 100".
 _TOGETHER = re.compile(
@@ -136,16 +137,17 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
     return begin, stop if stop >= 0 else last + 300
 
 
-def most_images(texts: Iterable[str]) -> int:
-    """Tell how many images a request may have, where an error that speaks of images names that; 0 where it does not,
-    and where what it counts beside them is too much alone.
+def most_media(texts: Iterable[str]) -> int:
+    """Tell how many images a request may have, or documents where an error speaks of those alone; 0 where it does not
+    name that, and where what it counts beside images is too much alone.
     """
     together = next(filter(None, map(_TOGETHER.search, texts)), None)
     if together is not None:
         beside, most = (int(number) for number in together.groups() if number)
         return max(0, most - beside)
     found = next(filter(None, (_MOST.search(text) for text in texts if _IMAGES.search(text))), None)
-    return int(found[1] or found[2]) if found else 0
+    found = found or next(filter(None, map(_MOST_DOCUMENTS.search, texts)), None)
+    return int(next(filter(None, found.groups()))) if found else 0
 
 
 def longest_of_call(texts: Iterable[str]) -> tuple[int, int]:

@@ -327,6 +327,20 @@ def test_of_too_many_images_the_oldest_go(words: str) -> None:
     assert {why for v in found for _, why in v.media} == {"there were more than the provider takes"}
 
 
+def test_of_too_many_documents_the_oldest_go_and_no_image() -> None:
+    """As Bedrock says it."""
+    words = (
+        "You can't include more than 5 documents in a request.\nReduce the number of documents and retry your request."
+    )
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+    files = [[media("document", b"%PDF-1.4" + bytes(n), "application/pdf")] for n in range(7)]
+    shown = [media("image", png(4, 4), "image/png")]
+    sent = wire(shown, *(turn for one in files for turn in (one, [{"type": "text", "text": "seen"}])), GO)
+    claimed = claims(refused, sent, None)
+    assert [v.turn for v in check(sent, claimed) if v.kind is Kind.MEDIA_REJECTED] == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
