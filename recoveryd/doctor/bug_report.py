@@ -104,7 +104,8 @@ def _versions(sources: Sources, store: Store | None) -> dict[str, Any]:
     if store is not None:
         with suppress(RecoverydError):
             generation = store.generation().name
-    version = Clients(sources.config).version()
+    clients = Clients(sources.config)
+    version = clients.version() if store is None else clients.of(store).version()
     return {
         "recoveryd": __version__,
         "rules": VERSION,

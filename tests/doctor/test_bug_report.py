@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients import Config, Content, Whose, read_error
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core.errors import NotFoundError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.doctor.bug_report import Sources, bundle
@@ -28,6 +30,7 @@ from tests.support.build import SessionBuilder, write_sqlite
 from tests.support.database import NEW, OLD, Base
 from tests.support.examples import examples
 from tests.support.parts import api_error, file, raw, reasoning, text, tool
+from tests.support.transcript import Transcript
 from tests.support.trees import MISSING, Bench, Tree
 
 WINDOW = 8
@@ -202,6 +205,19 @@ def test_it_says_what_a_person_who_mends_the_program_has_to_know(tmp_path: Path,
         "step-start",
     )
     assert made["store"] == "json" and made["recoveryd"] and "recovery" not in made
+
+
+def test_the_version_of_another_client_that_listens_is_not_told_for_the_sessions_own(
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpencodeServer, "listening_versions", lambda *_: ((1, 18, 34),))
+    made = Transcript()
+    made.user("q")
+    made.write(tmp_path / "projects")
+    tree = Tree(tmp_path)
+    sources = Sources(Config(), [tree.store, ClaudeCodeTranscripts(tmp_path / "projects")], bench.ledger, bench.state)
+    assert (told := bundle(sources, made.session))["client"] is None and told["client_name"] == "claude_code"
+    assert bundle(sources, tree.stuck())["client"] == "1.18.34"
 
 
 def test_a_recovery_whose_session_is_gone_still_has_a_report(tmp_path: Path, bench: Bench) -> None:

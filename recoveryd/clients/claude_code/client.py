@@ -11,6 +11,7 @@ from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
 from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
+from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
 from recoveryd.core import (
@@ -120,7 +121,8 @@ class ClaudeCode(WithoutServer):
             return f"it was refused again in a Claude Code that had it open as it was before: {how}"
         job, then = store.background_job(session), f"then `{self._resume(store, session)}`"
         if job:  # its way back in a terminal only shows what goes on in the background
-            return f"Claude Code has this session open in the background as it was before: `claude stop {job}`, {then}"
+            stop = f"`{_claude(store)} stop {job}`"
+            return f"Claude Code has this session open in the background as it was before: {stop}, {then}"
         return f"Claude Code may have this session open as it was before: quit it, {then}"
 
     @staticmethod
@@ -139,4 +141,10 @@ class ClaudeCode(WithoutServer):
             began = store.about(session).parent or session
         except RecoverydError:  # what can't be read now must not keep its user from being told
             began = session
-        return f"claude --resume {began}"
+        return f"{_claude(store)} --resume {began}"
+
+
+def _claude(store: Store) -> str:
+    """Name the program as it finds the sessions of a store."""
+    assert isinstance(store, ClaudeCodeTranscripts)
+    return f"{home_setting('CLAUDE_CONFIG_DIR', store.homes, '.claude')}claude"

@@ -55,6 +55,12 @@ MENDED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is below `.claude` is what the client finds by itself."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
 def planted(projects: Path, name: str, words: str) -> Transcript:
     made = built(Transcript(start=int(time.time() * 1000) - 90_000), {**SOUND, **STUCK}[name])
     made.user("continue")
@@ -487,6 +493,16 @@ def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path)
     for terminal in ({"kind": "interactive"}, {"jobId": None}, {"jobId": "$(x)"}, {"jobId": ["a"]}):
         assert "quit it, then" in told(**terminal), terminal
     assert told(startedAt=7000) == "", "it was started after the repair"
+
+
+def test_a_session_of_another_folder_is_opened_with_it(tmp_path: Path) -> None:
+    """Who has two accounts; `claude --resume` alone finds no such conversation (2.1.330)."""
+    made = Transcript()
+    made.user("q")
+    made.write(tmp_path / "my work" / "projects")
+    store, client = ClaudeCodeTranscripts(tmp_path / "my work" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    command = f"CLAUDE_CONFIG_DIR='{tmp_path}/my work' claude --resume {made.session}"
+    assert client.go_on(store, made.session) == f"To go on: {command}"
 
 
 def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> None:

@@ -70,6 +70,12 @@ class Place:
         os.utime(self.rollout.path, (old, old))
 
 
+@pytest.fixture(autouse=True)
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is below `.codex` is what the client finds by itself."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
@@ -415,6 +421,16 @@ def test_a_thread_that_was_archived_goes_on_once_it_is_in_use_again(place: Place
     assert client.go_on(place.store, THREAD) == f"To go on: codex unarchive {THREAD} && codex resume {THREAD}"
     place.rollout.path.rename(used)
     assert client.go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+
+
+def test_a_thread_of_another_home_goes_on_there(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.rollout.stuck()
+    go_on, codex = place.clients.of(place.store).go_on, place.rollout.home
+    monkeypatch.setenv("HOME", str(tmp_path / "another user's"))
+    assert go_on(place.store, THREAD) == f"To go on: CODEX_HOME={codex} codex resume {THREAD}"
+    (tmp_path / "another user's").mkdir()
+    (tmp_path / "another user's" / ".codex").symlink_to(codex)
+    assert go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
 
 
 def test_an_agent_with_the_lines_of_its_parent_is_left_to_that_one(tmp_path: Path) -> None:
