@@ -163,8 +163,12 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
             if _plans(arguments) and _is_due(arguments, config, finding):
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
+                    many = len(finding.changes) > MOST
+                    at_once = many and arguments.repair and not (config.dry_run or is_asked(arguments))
                     with bar.aside():
-                        _announce(out, finding, seen.whose, None if arguments.dry_run else MOST)
+                        show_finding(out, finding, seen.whose)
+                        _show_planned(out, finding, None if arguments.dry_run else MOST, written=at_once)
+                        out.print()
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
@@ -181,18 +185,14 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _announce(out: Console, finding: Finding, whose: Whose, most: int | None) -> None:
-    show_finding(out, finding, whose)
-    _show_planned(out, finding, most)
-    out.print()
-
-
-def _show_planned(out: Console, finding: Finding, most: int | None = MOST) -> None:
+def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, written: bool = False) -> None:
+    """Print the changes; `written`: they are made before anybody can type what shows those that are not printed."""
     if finding.case is None:
         return
     show_changes(out, finding.case.store.content, finding.changes, most)
     if most is not None and len(finding.changes) > most:
-        print_wrapped(out, f"All of them: {command_line('scan', '--dry-run', session=finding.failure.session)}")
+        dry = command_line("scan", "--dry-run", session=finding.failure.session)
+        print_wrapped(out, f"All of them: {command_line('show', finding.case.recovery) if written else dry}")
 
 
 def _listed(

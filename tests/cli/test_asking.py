@@ -107,7 +107,21 @@ class TestRepair:
         for argv in (["--session", session], ["--repair"]):
             _, out, _ = run("scan", *argv)
             assert out.count("\n--- ") == scan.MOST
-            assert f"... and {records - scan.MOST} more records" in out and all_of_it in " ".join(out.split())
+            assert f"... and {records - scan.MOST} more records" in out
+            assert (all_of_it in " ".join(out.split())) == ("--repair" not in argv)
+        shown = f"All of them: recoveryd show {json.loads(run('history', '--json')[1])[0]['id']}"
+        assert shown in out, "nobody was asked: it is written by then"
+
+    def test_who_is_asked_is_told_how_to_see_all_of_it_before(self, tree: Tree) -> None:
+        def many_blank_answers(session: SessionBuilder) -> None:
+            for turn in range(scan.MOST + 3):
+                session.user(f"go {turn}")
+                session.assistant(" ")
+            session.user("next")
+
+        session = tree.stuck(many_blank_answers, EMPTY)
+        shown = in_terminal("scan", "--repair", typed="n\n")
+        assert f"All of them: recoveryd scan --dry-run --session {session}" in " ".join(shown.text.split())
 
     @pytest.mark.parametrize("asked", [True, False], ids=["with a question", "without one"])
     @pytest.mark.parametrize("argv", [[], ["--yes"], ["--json"]])
