@@ -45,7 +45,8 @@ LIKELY = read(
     """
 thinking_signature_invalid
   Gemini, a cut path: parts[#].thought_signature | unknown name thought_signature
-  Gemini: thought_signature * {invalid/not valid/malformed/corrupt/decod/expired/required/not match/mismatch}
+  Gemini: thought_signature * {invalid/not valid/malformed/corrupt/expired/required/not match/mismatch}
+  Gemini: thought_signature * {be decoded/to decode/decoding}
   Gemini: {invalid/malformed/corrupt/unexpected/expired/cannot decode/could not decode} thought_signature
 """
 )

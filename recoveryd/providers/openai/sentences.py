@@ -12,6 +12,7 @@ SURE = read(
     """
 none
   OpenAI, a tool definition: invalid tools[#].function.name
+  OpenAI, of what an answer is to include: invalid value: reasoning.encrypted_content supported values are
 tool_result_missing
   OpenAI: tool_calls must be followed by tool messages | insufficient tool messages following
   OpenAI: tool_call_ids did not have response | no tool output found for | no output found for

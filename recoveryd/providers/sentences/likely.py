@@ -9,6 +9,10 @@ from recoveryd.providers.sentences.rows import read
 
 _LIKELY = """
 none
+  names of errors, which stand around any sentence: invalid_request_error | status: INVALID_ARGUMENT
+  names of errors, which stand around any sentence: type: not_found_error | code: model_not_found | tool_use_failed
+  status 415, of the form of a request [unless image, pdf, document, audio, video]: unsupported media type
+  OpenAI, of what an answer is to include: encrypted content is not supported with this model
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
   several, of the answer's length [unless prompt, input]: {max_tokens/max_completion_tokens/max_output_tokens} # exceed
   several, of a tool's definition: tool names must be unique | toolConfig.tools
@@ -112,7 +116,7 @@ role_order
   several: {consecutive/successive} {user/assistant/messages} | alternate roles | alternating roles | must alternate
   several: roles * {alternate/alternating} | {messages/message} * {must be/should be} alternating
 reasoning_item
-  several: encrypted * content * {decrypt/verified/not issued to/invalid/expired} | decrypt * encrypted_content
+  several: encrypted * content * {decrypt/verified/not issued to/is invalid/expired} | decrypt * encrypted_content
   several: invalid encrypted_content | {encrypted_content/reasoning item} * not found
 reasoning_missing
   several: missing * {reasoning_content/reasoning_details} | reasoning_text * must be passed back

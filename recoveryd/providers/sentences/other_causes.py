@@ -75,7 +75,8 @@ _FAMILIES = (
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
         r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
         r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
-        r"|encrypted content is not supported with this model.{0,60}\binclude\b",
+        r"|encrypted content is not supported with this model.{0,60}\binclude\b"
+        r"|invalid value: .reasoning\.encrypted_content.\. supported values",
         "a setting of the request. Look at the model's options in the client.",
     ),
     (

@@ -355,6 +355,46 @@ def test_the_same_words_in_another_sense_are_no_failure_of_the_history(text: str
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "Encrypted content is not supported with this model.",
+        "Unknown include value: reasoning.encrypted_content",
+        "Zero Data Retention is required for reasoning.encrypted_content",
+        "Invalid value: 'reasoning.encrypted_content'. Supported values are: 'file_search_call.results', "
+        "'message.input_image.image_url', and 'computer_call_output.output.image_url'.",
+        "Thought signature is not supported by this model.",
+        "Unsupported content encoding: zstd",
+        "Unsupported media type: application/octet-stream",
+        "I do not have a tool for that",
+    ],
+)
+def test_names_of_errors_around_a_sentence_are_none_of_its_words(words: str) -> None:
+    texts = [f"unexpected status 415 Unsupported Media Type: {json.dumps({'error': {'message': words}})}, url: x"]
+    for name, code in (
+        ("invalid_request_error", None),
+        ("invalid_request_error", "unsupported_media_type"),
+        ("invalid_request_error", "tool_use_failed"),
+        ("BadRequestError", "model_not_found"),
+        ("not_found_error", None),
+    ):
+        said = json.dumps({"error": {"message": words, "type": name, "param": "include", "code": code}}, indent=2)
+        first = str({"error": {"type": name, "code": code, "message": words}})
+        texts += [f"litellm.BadRequestError: OpenAIException - {said}. Received Model Group=x", f"Error: 400 - {first}"]
+    details = json.dumps({"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}})
+    texts.append(f"litellm.BadRequestError: VertexAIException - {details}")
+    for text in texts:
+        body = json.dumps({"error": {"message": text, "type": None, "code": "400"}})
+        assert [kind_of(error) for error in (text, api_error(text), api_error("Bad Request", responseBody=body))] == (
+            [None] * 3
+        )
+
+
+def test_an_image_of_a_type_that_is_not_taken_is_told_with_that_status_too() -> None:
+    words = "415 Unsupported Media Type: the image type image/heic is not supported"
+    assert kind_of(words) == Kind.MEDIA_REJECTED
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "messages.7.content.3: Invalid <code>signature</code> in <b class='x'>thinking</b> block",

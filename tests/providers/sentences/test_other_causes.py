@@ -169,6 +169,16 @@ def _codex(status: int, body: str) -> object:
 
 
 ADDRESS, MODEL = "the address", "the choice of the model"
+NO_INCLUDE = json.dumps(
+    {
+        "error": {
+            "message": "Encrypted content is not supported with this model.",
+            "type": "invalid_request_error",
+            "param": "include",
+        }
+    },
+    indent=2,
+)
 SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not Found","path":"/v1/responses"}'
 
 
@@ -200,6 +210,12 @@ SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not
         ),
         (api_error("tools: array too long. Expected at most 128, but got 168 instead.", 400), "tools"),
         (api_error("API version not supported", 400), "setting"),
+        (api_error(f"litellm.BadRequestError: OpenAIException - {NO_INCLUDE}. Received Model Group=x", 400), "setting"),
+        (
+            "Invalid value: 'reasoning.encrypted_content'. Supported values are: 'file_search_call.results', "
+            "'message.input_image.image_url', and 'computer_call_output.output.image_url'.",
+            "setting",
+        ),
     ],
 )
 def test_faults_of_the_set_up_are_told_as_such(error: object, about: str) -> None:
