@@ -94,16 +94,16 @@ _FAMILIES = (
         "the choice of the model. The provider does not offer it, or not for this: choose another one.",
     ),
     (
+        r"request (was |has been )?blocked(?! before it reached)|访问被阻断",  # before the address: a firewall says 405
+        "something in the conversation that the provider blocks, and it does not say what. Go back by a turn, "
+        "or start a new session.",
+    ),
+    (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         "the address that the client asks, where nobody answers for models. Send the prompt again in a while; if that "
         "fails too, look at it in the client's settings (`baseURL`, `base_url`).",
-    ),
-    (
-        r"request (was |has been )?blocked(?! before it reached)",
-        "something in the conversation that the provider blocks, and it does not say what. Go back by a turn, "
-        "or start a new session.",
     ),
     (
         r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"

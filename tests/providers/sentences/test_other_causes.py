@@ -226,6 +226,20 @@ def test_faults_of_the_set_up_are_told_as_such(error: object, about: str) -> Non
 @pytest.mark.parametrize(
     "body",
     [
+        "<title>405</title><p>Sorry, your request has been blocked as it may cause potential threats to the server.",
+        "<title>405</title><script>m='很抱歉，由于您访问的URL有可能对网站造成安全威胁，您的访问被阻断。'</script>",
+    ],
+)
+def test_what_a_firewall_blocks_is_told_as_such_though_it_says_that_the_method_is_not_allowed(body: str) -> None:
+    named = {"name": "APIError", "data": {"message": "Method Not Allowed", "statusCode": 405, "responseBody": body}}
+    for error in (_codex(405, body), named, api_error(f"Method Not Allowed: {body}", 405)):
+        read = read_error(error)
+        assert classify(read) is None and "Go back by a turn" in (other_cause(read) or "") and not turned_away(read)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
         "Item not found",
         '{"error":"Not Found","message":"Previous response with id \'resp_1\' not found."}',
