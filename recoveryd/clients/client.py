@@ -250,9 +250,11 @@ class Client(Protocol):
         where there is none: else nothing can be proved of the next request.
         """
 
-    @property
-    def way_back(self) -> str:
-        """What its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
+    def takes_prompts(self, store: Store, session: str) -> bool:
+        """Whether its user can prompt a session: not each subagent takes any."""
+
+    def way_back(self, store: Store, session: str) -> str:
+        """Tell what its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
 
     def go_on(self, store: Store, session: str) -> str:
         """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""

@@ -50,11 +50,19 @@ class WithoutServer:
     reads_once = True
     edits_shift = False
     mends = ""
-    way_back = "start a new session"
+    instead = "start a new session"  # of one that is refused for good
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         del env
         return None
+
+    def takes_prompts(self, store: Store, session: str) -> bool:
+        del store, session
+        return True
+
+    def way_back(self, store: Store, session: str) -> str:
+        del store, session
+        return self.instead
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         del store, failure, kind

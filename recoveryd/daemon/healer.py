@@ -199,7 +199,7 @@ class Healer:
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
         began, title = root_session(case.store, case.session)
-        step = next_step(case.kind, self._context.clients.of(case.store).way_back)
+        step = next_step(case.kind, self._context.clients.of(case.store), case.store, case.session)
         detail = f"{verdict.reason} It is left alone until a prompt is answered: {step}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
         self._ledger.record(

@@ -142,7 +142,7 @@ class Proposer:
         planned = plan(self._given(case, session, wires, provider, earlier))
         if isinstance(planned, Refusal):
             if planned.understood:
-                return replace(planned, reason=f"{planned.reason}: {next_step(kind, client.way_back)}")
+                return replace(planned, reason=f"{planned.reason}: {next_step(kind, client, case.store, session.id)}")
             return shorter or self._unexplained(case, session, wires, planned)
         ahead = case.event.ahead
         if ahead and not only_adds(planned.edits):
@@ -209,17 +209,15 @@ class Proposer:
 
     def _less(self, case: Case, session: Session) -> Proposal | Refusal:
         store, failure, kind = case.store, case.failure, case.kind
-        by_hand = self._share is not None
+        by_hand, client = self._share is not None, self._clients.of(store)
         if not (self._config.compact.enabled or by_hand):
             return Refusal(f"`[compact] enabled` is off: run `recoveryd compact {session.id}`")
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
-            client = self._clients.of(store)
-            then = client.advice(store, failure, kind) or client.way_back
+            then = client.advice(store, failure, kind) or client.way_back(store, session.id)
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
-            who = self._clients.of(store).title
-            return Refusal(f"{who} {what}, on which this hangs", again_s=wait)
+            return Refusal(f"{client.title} {what}, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
         wires = self._clients.of(store).wires(store, failure)
         tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
@@ -275,14 +273,14 @@ class Proposer:
 def not_understood(context: Context, store: Store, failure: Failure) -> str:
     """Tell, behind that nothing explains a failure: what failed, where that was no prompt, and what its user can do."""
     client = context.clients.of(store)
-    failed, way = "", client.way_back
+    failed, way = "", client.way_back(store, failure.session)
+    again = "prompt it again. If it is refused each time, " if client.takes_prompts(store, failure.session) else ""
     if failure.of_summary:
         how = "was refused" if failure.error.answered else "failed"
         failed = f"; what {how} is the summary that {client.title} asks for"
         if _can_be_shorter(context, store, failure.session):  # a copy is as long
             way = f"go on without one (`{command_line('compact', failure.session)}`)"
-    send = f"please send what `{command_line('report', failure.session)}` makes"
-    return f"{failed}: prompt it again. If it is refused each time, {way}, and {send}"
+    return f"{failed}: {again}{way}, and please send what `{command_line('report', failure.session)}` makes"
 
 
 def _can_be_shorter(context: Context, store: Store, session_id: str) -> bool:
@@ -328,7 +326,8 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) 
         return LeftToClient(provider, client.heals)
     if KINDS[kind].by_client:
         return provider
-    return Refusal(f"{why_unknown(failure)}, so nothing can be proved: {next_step(kind, client.way_back)}")
+    then = next_step(kind, client, store, failure.session)
+    return Refusal(f"{why_unknown(failure)}, so nothing can be proved: {then}")
 
 
 def _by_others(client: Client, session: Session, failure: Failure) -> frozenset[str]:

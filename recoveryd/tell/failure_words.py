@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recoveryd.clients import Client, Store
 from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
@@ -22,9 +23,9 @@ def cause(kind: Kind | None) -> str:
     return kind_info(kind).cause
 
 
-def next_step(kind: Kind | None, way_back: str) -> str:
-    """Tell what its user can do where nothing is repaired, as a clause. `way_back`: as of `Client`."""
-    return ", or ".join(filter(None, (kind_info(kind).instead, way_back)))
+def next_step(kind: Kind | None, client: Client, store: Store, session: str) -> str:
+    """Tell what its user can do where nothing of a session is repaired, as a clause."""
+    return ", or ".join(filter(None, (kind_info(kind).instead, client.way_back(store, session))))
 
 
 def remedy(kind: Kind | None) -> str:

@@ -42,6 +42,15 @@ def test_it_is_stuck_only_until_the_session_that_asked_it_goes_on(tree: Tree, be
     assert "go on in the session that asked" in " ".join(out.split())
 
 
+def test_nobody_is_told_to_prompt_a_subagent_that_stays_refused(tree: Tree, run: Run) -> None:
+    """The TUI takes no prompt there (1.18.34), and a copy of the session that asked it is a copy of a sound one."""
+    parent, child = delegated(tree, "Could not process image")
+    tree.answered(parent)
+    said = " ".join(run("explain", "--session", child)[1].split())
+    assert "explains this error: have the session that asked this subagent go on with the task, and please send" in said
+    assert "/fork" not in said and "prompt it again" not in said
+
+
 def test_what_can_be_healed_of_it_is_healed_all_the_same(tree: Tree, run: Run) -> None:
     parent, child = delegated(tree, EMPTY)
     tree.answered(parent)

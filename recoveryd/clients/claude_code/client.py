@@ -36,7 +36,7 @@ class ClaudeCode(WithoutServer):
     title = "Claude Code"
     mends = "the newest Claude Code mends most faults before it sends them: update it"
     server = NoServer(title)
-    way_back = "go back with `/rewind` to a prompt before it, or start a new session"
+    instead = "go back with `/rewind` to a prompt before it, or start a new session"
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:
         self._settings = settings

@@ -61,8 +61,6 @@ class Opencode:
     edits_shift = False
     mends = ""
     listens = True  # at ports that are looked for
-    # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
-    way_back = "go on in a copy: type /fork, and choose the last prompt that was answered"
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -240,12 +238,21 @@ class Opencode:
         takes = f"{self.title} takes {foreign} for a record of its own, which recoveryd does not know"
         return f"{takes}: move it out of {store.root}, and prompt the session again" if foreign else ""
 
-    def go_on(self, store: Store, session: str) -> str:
+    def takes_prompts(self, store: Store, session: str) -> bool:
+        """Go by whose it is: a subagent's task ended with the refusal, and the TUI takes no prompt there (1.18.34)."""
         try:
-            of_subagent = store.about(session).parent is not None
+            return store.about(session).parent is None
         except RecoverydError:  # what can't be read now must not keep its user from being told
-            of_subagent = False
-        if of_subagent:  # its task ended with the refusal, and the TUI takes no prompt there (1.18.34)
+            return True
+
+    def way_back(self, store: Store, session: str) -> str:
+        if not self.takes_prompts(store, session):
+            return "have the session that asked this subagent go on with the task"
+        # Its copy of all (`--fork`) is refused, too, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
+        return "go on in a copy: type /fork, and choose the last prompt that was answered"
+
+    def go_on(self, store: Store, session: str) -> str:
+        if not self.takes_prompts(store, session):
             return "That was in a subagent: have the session that asked it go on with the task"
         return "Say “continue” to go on; an open TUI shows it once the session is loaded again"
 
