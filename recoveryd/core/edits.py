@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from recoveryd.core.model import Edit, Json, Message, Part, Session
 
-_ONE_BY_ONE = frozenset({"take_out_media", "drop_field"})  # of such a record has several: each goes once
+# Of such a record has several: each goes once.
+_ONE_BY_ONE = frozenset({"take_out_media", "rename_document", "drop_field"})
 
 
 def edited(session: Session, edits: Iterable[Edit]) -> Session:

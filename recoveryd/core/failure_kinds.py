@@ -131,8 +131,9 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.MEDIA_REJECTED: KindInfo(
         cause="an image or file that the provider does not take, or too many of them, or too many bytes",
-        remedy="The image or file is replaced by a text that names it; the original is in the ledger. Where words are "
-        "too many bytes, the oldest tool outputs are no longer sent.",
+        remedy="The image or file is replaced by a text that names it; the original is in the ledger. A document of "
+        "which the provider refuses the name alone stays, under another one, where that provider's rules for names are "
+        "known. Where words are too many bytes, the oldest tool outputs are no longer sent.",
     ),
     Kind.ASSISTANT_PREFILL: KindInfo(
         cause="a request that ends with the assistant's words",

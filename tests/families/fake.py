@@ -19,7 +19,7 @@ from typing import Any
 from tests.e2e.codex.strict import Strict as Responses
 from tests.e2e.strict import Strict
 from tests.families import chat_servers, gemini
-from tests.families.reading import READERS, Body, Message, reasoned
+from tests.families.reading import READERS, Body, Message, nameless, reasoned
 from tests.families.streams import STREAMS
 from tests.support.fake_api import ApiHandler, FakeApi
 
@@ -118,7 +118,9 @@ def _bedrock(body: Body, messages: list[Message]) -> str | None:
 
 
 def _document_names(messages: list[Message]) -> str | None:
-    names = [block["title"] for message in messages for block in message["content"] if "title" in block]
+    documents = [block for message in messages for block in message["content"] if block["type"] == "document"]
+    numbered = nameless()
+    names = [block["title"] if "title" in block else next(numbered) for block in documents]
     if any(re.search(r"[^\w()\[\] -]|  ", name, re.ASCII) or not 0 < len(name) <= 200 for name in names):
         return (
             "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "

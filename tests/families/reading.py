@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.families import gemini
@@ -19,10 +19,22 @@ _FORMATS |= {"pdf": "application/pdf", "txt": "text/plain", "csv": "text/csv"}
 
 def converse(body: Body) -> list[Message]:
     """Amazon Bedrock's Converse API."""
-    return [
+    found = [
         {"role": m["role"], "content": [_converse(block) for block in m["content"] if "cachePoint" not in block]}
         for m in body["messages"]
     ]
+    names = nameless()
+    expected = next(names)
+    for block in (block for message in found for block in message["content"]):
+        if block.get("title") == expected:
+            del block["title"]
+            expected = next(names)
+    return found
+
+
+def nameless() -> Iterator[str]:
+    """How the SDK for Bedrock calls the documents of a request that have no name, one after the other."""
+    return (f"document-{number}" for number in itertools.count(1))
 
 
 def _converse(block: Block) -> Block:
@@ -45,7 +57,7 @@ def _converse(block: Block) -> Block:
             data = value.get("redactedContent") or value["redactedReasoning"]["data"]
             return {"type": "redacted_thinking", "data": data}
     media, name = _FORMATS[value["format"]], value.get("name")
-    titled = {"title": name} if name and not re.fullmatch(r"document-\d+", name) else {}  # of those without one
+    titled = {"title": name} if name else {}
     return {"type": kind, "source": {"type": "base64", "media_type": media, "data": value["source"]["bytes"]}, **titled}
 
 

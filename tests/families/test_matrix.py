@@ -19,6 +19,7 @@ from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Claims, Edit, Kind, Refusal, Session, deed_names, edited
 from recoveryd.providers import rules_for
+from recoveryd.tell.actions import deeds_sentence
 from tests.e2e.heals import words
 from tests.e2e.media import data_url, png
 from tests.families import switching
@@ -463,7 +464,39 @@ def test_a_document_whose_name_bedrock_refuses_is_renamed_and_stays(form: str, i
     assert len(blocks) == len(names) + 1, "none is lost"
     if form == "new":
         kept = [block.body["title"] for block in blocks]
-        assert kept[4] == "report" and kept[0] in ("docs-spec", "docs-spec-2") and kept[2] == "Uber Gro-e", kept
+        assert kept[4] == "report" and kept[0] in ("docs-spec", "docs-spec (2)") and kept[2] == "Uber Gro-e", kept
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_document_gets_no_name_that_the_client_gives_to_those_without_one(form: str) -> None:
+    """Also one that a user called so is renamed, beside as many without a name."""
+    family, builder = FAMILIES["bedrock"], SessionBuilder(seed=1)
+    nameless = [{key: value for key, value in _pdf(name).items() if key != "filename"} for name in "ab"]
+    names = ["報告", "概要", "document#2", "document-1", "document-3", "document#", "document"]
+    builder.user("look", *nameless, *map(_pdf, names))
+    builder.assistant("seen")
+    session = as_session(family.dressed(builder.planted()))
+    for told, renamed in ("file name can only contain", 4), ("duplicate document names", 1):
+        said = refusal(family, session, form, thinking=False)
+        assert said is not None and told in said
+        made = planned(family, session, form, said)
+        assert not isinstance(made, Refusal), made
+        assert deed_names(made) == ("rename_document",) * renamed
+        session = edited(session, made)
+    assert refusal(family, session, form, thinking=False) is None
+    kept = [block.body.get("title") for block in built(family, session, form).blocks() if block.type == "document"]
+    numbered = ["document-2 (2)", "document-1 (2)", "document-3", "document (2)", "document"]
+    assert kept == [None, None, "file", "file (2)", *numbered]
+
+
+def test_two_documents_of_a_tool_that_are_renamed_are_told_as_two() -> None:
+    family, builder = FAMILIES["bedrock"], SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant(tool("read", {}, "two files", attachments=[_pdf("a/b.pdf"), _pdf("c/d.pdf")]))
+    session = as_session(family.dressed(builder.planted()))
+    made = planned(family, session, "new", refusal(family, session, "new", thinking=False) or "")
+    assert not isinstance(made, Refusal), made
+    assert deeds_sentence(deed_names(made), Kind.MEDIA_REJECTED).startswith("Renamed 2 documents whose names")
 
 
 def test_a_document_whose_name_bedrock_takes_is_not_renamed() -> None:

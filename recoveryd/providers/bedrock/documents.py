@@ -15,7 +15,7 @@ _LEGAL = re.compile(r"(?!.*  )[a-zA-Z0-9_()\[\] -]{1,200}")
 _CHARACTERS, _TWICE = "document file name can only contain", "duplicate document names"
 _WHY = {
     _CHARACTERS: "the provider does not take the name of this document",
-    _TWICE: "a document before it has the same name",
+    _TWICE: "another document has the same name",
 }
 
 
@@ -32,8 +32,12 @@ def check(request: Request, claims: Claims) -> Iterator[Violation]:
 
 
 def _refused(request: Request) -> Iterator[tuple[int, Block, str]]:
-    """Go through the documents whose names Bedrock refuses, each with its turn and the sentence."""
-    seen: set[str] = set()
+    """Go through the documents whose names Bedrock refuses, each with its turn and the sentence.
+
+    Those without a name are sent as "document-1", "document-2" …, whatever the others are called.
+    """
+    nameless = sum(block.type == "document" and "title" not in block.body for block in request.blocks())
+    seen = {f"document-{number + 1}" for number in range(nameless)}
     for number, turn in enumerate(request.turns):
         for block in turn.blocks:
             name = block.body.get("title")

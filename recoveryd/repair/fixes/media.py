@@ -17,6 +17,7 @@ Media = tuple[Block, Json, str]  # an image or document of a block, and why it i
 # Of a document's name what any provider takes, and how long it may get.
 _NOT_PLAIN = re.compile(r"[^a-zA-Z0-9()\[\] -]+")
 _LONGEST = 100
+_OF_NAMELESS = re.compile(r"document-\d+")  # what a client calls those that have no name, by their number
 
 
 def mend_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
@@ -31,9 +32,10 @@ def mend_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 def _plain_name(name: str, taken: Container[str]) -> str:
     """Write a name in plain letters, near to what it was, as no other document has it."""
     letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
-    plain = " ".join(_NOT_PLAIN.sub("-", letters)[:_LONGEST].split()).strip("- ") or "document"
-    numbered = (f"{plain}-{number}" for number in count(2))
-    return plain if plain not in taken else next(one for one in numbered if one not in taken)
+    plain = " ".join(_NOT_PLAIN.sub("-", letters)[:_LONGEST].split()).strip("- ") or "file"
+    numbered = (f"{plain} ({number})" for number in count(2))
+    free = plain not in taken and not _OF_NAMELESS.fullmatch(plain)
+    return plain if free else next(one for one in numbered if one not in taken)
 
 
 def take_out_media(given: RepairInput, violation: Violation) -> Sequence[Edits]:
