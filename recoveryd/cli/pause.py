@@ -71,7 +71,7 @@ def ignore(arguments: argparse.Namespace) -> int:
         return _list(arguments, config.ignore)
     what = _named(arguments.what)
     if not arguments.remove and not is_session_id(what) and not what.startswith("/"):
-        hint = "Name a session by its id (ses_...), or a project folder that is there, or by its whole path."
+        hint = "Name a session by its id, as `scan` shows it, or a project folder that is there, or by its whole path."
         with suppress(RecoverydError), known_ledger() as ledger:
             hint = recovery_hint(ledger, what) or hint
         raise UsageError(f"{plain(what)} is neither a session's id nor a folder.", hint)

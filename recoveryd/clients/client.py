@@ -22,6 +22,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecoverydError,
     Refusal,
     Session,
     Wire,
@@ -284,3 +285,13 @@ def seen_here_alone(client: Client, service: Client, env: Mapping[str, str]) -> 
     """
     known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
     return [store for store in client.stores(env) if store.id not in known]
+
+
+def is_of_subagent(store: Store, session: str) -> bool:
+    """Whether another session asked this one. What can't be read now must not keep its user from being told: then it
+    is none.
+    """
+    try:
+        return store.about(session).parent is not None
+    except RecoverydError:
+        return False

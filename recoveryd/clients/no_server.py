@@ -50,7 +50,6 @@ class WithoutServer:
     reads_once = True
     edits_shift = False
     mends = ""
-    instead = "start a new session"  # of one that is refused for good
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         del env
@@ -62,7 +61,7 @@ class WithoutServer:
 
     def way_back(self, store: Store, session: str) -> str:
         del store, session
-        return self.instead
+        return "start a new session"
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         del store, failure, kind

@@ -24,7 +24,7 @@ def _ignored(config: Config) -> Iterator[ConfigProblem]:
     for what in config.ignore:
         if not is_session_id(what) and not what.startswith("/"):
             says = f'"{what}" is neither a session\'s id nor an absolute path, so it makes nothing be left alone.'
-            yield ConfigProblem("ignore", says, "Write ses_..., or the whole path of a project folder.")
+            yield ConfigProblem("ignore", says, "Write its id as `scan` shows it, or the whole path of a folder.")
 
 
 def _hook(name: str, argv: tuple[str, ...]) -> Iterator[ConfigProblem]:

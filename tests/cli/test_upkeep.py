@@ -126,7 +126,7 @@ class TestIgnore:
         assert as_json(run, "ignore")["named"] == ["ses_1", str(tmp_path / "else" / "where")]
 
     def test_what_nobody_has_is_ignored_and_said_to_be_nowhere(self, run: Run, tree: Tree, tmp_path: Path) -> None:
-        for typo in ("ses_typo", str(tmp_path / "shpo")):
+        for typo in ("ses_typo", "agent-a3f9c1e0b7d244e61", str(tmp_path / "shpo")):
             code, out, err = run("ignore", typo)
             assert code == 0 and "left alone from now on" in out
             assert f"warning: {typo} is not there now" in " ".join(err.split())

@@ -31,6 +31,12 @@ def test_the_defaults_name_nothing() -> None:
     assert reference_problems(Config()) == []
 
 
+def test_what_is_ignored_is_a_session_or_a_folder() -> None:
+    """Also a subagent of Claude Code's, as `scan` shows it."""
+    assert reference_problems(Config(ignore=("ses_1", "agent-a3f9c1e0b7d244e61", "/work"))) == []
+    assert [one.key for one in reference_problems(Config(ignore=("banana",)))] == ["ignore"]
+
+
 class TestPassword:
     def test_one_that_is_yours_alone(self, tmp_path: Path) -> None:
         (tmp_path / "pw").write_text("swordfish\n")

@@ -10,7 +10,7 @@ from recoveryd.clients.claude_code import transcript_paths
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
-from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
+from recoveryd.clients.client import Client, ShellSettings, is_of_subagent, seen_here_alone
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
@@ -36,7 +36,6 @@ class ClaudeCode(WithoutServer):
     title = "Claude Code"
     mends = "the newest Claude Code mends most faults before it sends them: update it"
     server = NoServer(title)
-    instead = "go back with `/rewind` to a prompt before it, or start a new session"
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:
         self._settings = settings
@@ -72,8 +71,17 @@ class ClaudeCode(WithoutServer):
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Name the client's own way to make a session shorter; mostly it goes that way by itself."""
-        del store, failure
-        return "send `/compact`" if kind_info(kind).shortened or kind is Kind.MEDIA_REJECTED else ""
+        large = kind_info(kind).shortened or kind is Kind.MEDIA_REJECTED
+        return "send `/compact`" if large and self.takes_prompts(store, failure.session) else ""
+
+    def takes_prompts(self, store: Store, session: str) -> bool:
+        """Go by whose it is: what a subagent was asked for ended with the refusal."""
+        return not is_of_subagent(store, session)
+
+    def way_back(self, store: Store, session: str) -> str:
+        if not self.takes_prompts(store, session):
+            return "have the session that asked this subagent go on with the task"
+        return "go back with `/rewind` to a prompt before it, or start a new session"
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         from recoveryd.clients.claude_code.editor import ClaudeCodeEditor  # late: only a repair needs it

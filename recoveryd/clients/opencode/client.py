@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
+from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings, is_of_subagent
 from recoveryd.clients.opencode import (
     processes,
     prompting,
@@ -240,10 +240,7 @@ class Opencode:
 
     def takes_prompts(self, store: Store, session: str) -> bool:
         """Go by whose it is: a subagent's task ended with the refusal, and the TUI takes no prompt there (1.18.34)."""
-        try:
-            return store.about(session).parent is None
-        except RecoverydError:  # what can't be read now must not keep its user from being told
-            return True
+        return not is_of_subagent(store, session)
 
     def way_back(self, store: Store, session: str) -> str:
         if not self.takes_prompts(store, session):

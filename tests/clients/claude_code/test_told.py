@@ -18,11 +18,12 @@ from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
-from recoveryd.core import Failure, Outcome, StoreError
+from recoveryd.core import Failure, Kind, Outcome, StoreError
 from recoveryd.diagnose import Assessment, Context, NeedsUser, assess, needs_user
 from recoveryd.heal.ahead import may_foresee
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import Notify, paths
+from recoveryd.tell import next_step
 from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
@@ -385,6 +386,23 @@ def test_a_subagent_that_goes_on_from_its_parents_conversation_is_left_alone(run
     explained = " ".join(run("explain", "--session", "agent-a1")[1].split())
     assert "what is to blame in that conversation is repaired there" in explained and "report" not in explained
     assert own.read_bytes() == before and json.loads(run("history", "--json")[1]) == []
+
+
+def test_nobody_is_told_to_prompt_or_shorten_a_subagent(tmp_path: Path) -> None:
+    root, side, client = Transcript(), Transcript(), ClaudeCode(ClaudeCodeSettings())
+    root.user("q")
+    side.user("do it", isSidechain=True)
+    path = root.write(tmp_path).with_suffix("") / "subagents" / "agent-a1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(side.raw())
+    store = ClaudeCodeTranscripts(tmp_path)
+    step = {
+        name: next_step(Kind.ROLE_ORDER, client, store, name)
+        + client.advice(store, Failure(store.id, name, "m", 1), Kind.CONTEXT_OVERFLOW)
+        for name in (root.session, "agent-a1")
+    }
+    assert "/rewind" in step[root.session] and "/compact" in step[root.session]
+    assert step["agent-a1"] == "have the session that asked this subagent go on with the task"
 
 
 def test_nothing_is_foreseen_of_a_subagent_without_what_is_sent_of_its_parent(tmp_path: Path) -> None:
