@@ -7,7 +7,6 @@ aside. Only where all that can't do it, and then instead of it, all before a poi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -29,7 +28,7 @@ from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.inputs import ShortenInput
 from recoveryd.repair.measure import Measure, at_most, in_bytes, measure, part_in_bytes
-from recoveryd.repair.shorten_steps import Saving, ShorterSoFar
+from recoveryd.repair.shorten_steps import ShorterSoFar
 from recoveryd.repair.unsent import name_unsent, unsent
 
 _FLAT = "conversations in this form can't be made shorter yet: start a new one"
@@ -38,9 +37,9 @@ _ROOM = 0.1  # of the limit, beside what is asked for the answer
 _FAR_BELOW = 0.5  # of the limit by settings: what is refused at so few tokens disproves it
 _ESTIMATED = 0.6  # of what was refused, where no limit is known
 _OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
+_MOST = 0.5  # of the target: where system and tools take more, all that fits will do
 _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
 _SHORT = 20_000  # tokens: less is short for any model
-_LOOKS = 3  # at what was done: by then it fits, or never does
 MAX_BYTES = 32 * 1024 * 1024
 _FURTHER = 8  # the part of all bytes that stays where half of them was refused too
 _FEW_BYTES = 50_000  # of a conversation: fewer are too many for no server, so the rest of the request is to blame
@@ -92,7 +91,7 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     if request.flat and not work.fits:
         return Refusal(_FLAT)
     if by_bytes:
-        _take(work, [steps.oldest_media])
+        steps.take(work, [steps.oldest_media])
     words = not (by_bytes and work.fits)
     _make_room(work, limit or max(before, target))
     refused = _too_long(work) if not work.fits else _sound(work, request)
@@ -104,9 +103,9 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     if isinstance(edits, Refusal):
         return edits
     known = case.size.most_bytes if by_bytes else case.size.limit
-    told = size.unweighed()
     length = size.total(whole)  # what was refused: not what is left since a failed compaction hid the rest
-    return ShorterPlan(edits, round(length), round(work.total), round(target), known, told, by_bytes, case.size.output)
+    amounts = round(length), round(work.total), round(work.target), known
+    return ShorterPlan(edits, *amounts, size.unweighed(), by_bytes, case.size.output)
 
 
 def _edits(work: ShorterSoFar, request: Request, *, words: bool) -> Edits | Refusal:
@@ -126,10 +125,16 @@ def _limit(case: ShortenInput) -> int:
 
 
 def _too_long(work: ShorterSoFar) -> Refusal:
-    unit = "" if work.case.size.by_bytes else " tokens"
-    left = f"even without all that may go it would have about {_said(work.case, work.total)} of "
+    case, base = work.case, work.measure.base
+    unit = "" if case.size.by_bytes else " tokens"
+    aim = f"even without all that may go it would have more than the {_said(case, work.target)}{unit} that are aimed at"
     help_ = "choose a model that takes more, or start a new session" if unit else "start a new session"
-    return Refusal(f"{left}{_said(work.case, work.target)}{unit}: {help_}")
+    if base > _MOST * work.target:
+        aim, help_ = (
+            f"{aim}, and system prompt and tools have about {_said(case, base)}",
+            f"turn off tools and MCP servers, {help_}",
+        )
+    return Refusal(f"{aim}: {help_}")
 
 
 def _short_enough(case: ShortenInput, before: float, target: float) -> Refusal:
@@ -259,47 +264,14 @@ def _without_room(case: ShortenInput, size: Measure) -> str:
 
 
 def _make_room(work: ShorterSoFar, limit: float) -> None:
-    """Take all steps, until the target is met; else the extract instead of those behind the first."""
-    if work.fits:
-        return
-    steps.cut_what_is_huge(work, limit)
-    whole = work.edits
-    sorts = (steps.old_outputs, steps.present_outputs, steps.old_inputs, steps.oldest_thinking)
-    known: list[list[Saving]] = []
-    for step in sorts:
-        known.append(list(step(work)))
-        if steps.most_saved(option for options in known for option in options) >= work.need:
-            _take(work, sorts, known)
-            break
-    if work.fits:
-        return
-    stripped = work.edits
-    if stripped != whole:
-        work.back_to(whole)
-    if steps.replace_by_extract(work):
-        _take(work, [partial(step, spare=1) for step in (steps.old_outputs, steps.present_outputs, steps.old_inputs)])
-    else:
-        work.back_to(stripped)
-
-
-def _take(
-    work: ShorterSoFar,
-    sorts: Sequence[Callable[[ShorterSoFar], Iterable[Saving]]],
-    known: Sequence[Sequence[Saving]] = (),
-) -> None:
-    """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little.
-
-    `known`: what each sort may do, as far as that was found out.
-    """
-    for _ in range(_LOOKS):
-        for number, step in enumerate(sorts):
-            if work.fits:
-                break
-            work.take(known[number] if number < len(known) else step(work), ordered=step is steps.oldest_thinking)
-        if not work.taken:
-            return
-        work.look()
-        known = ()
+    """Take the steps to the target; where it can't be met, and system and tools take most of it, to what will do."""
+    size, begun = work.case.size, work.edits
+    steps.make_room(work, limit)
+    most = (1 - _ROOM) * size.limit - size.output if size.limit and not work.case.by_hand else 0
+    if not work.fits and work.measure.base > _MOST * work.target and most > work.target:
+        work.target = most
+        work.back_to(begun)
+        steps.make_room(work, limit)
 
 
 def _sound(work: ShorterSoFar, request: Request) -> Refusal | None:

@@ -19,6 +19,7 @@ LONGEST_INPUT = 2_000  # characters of a text in an old input
 _LEAST_KEPT = 8_000  # characters of a thing that is cut
 _CLEARED = 33  # characters of the words in the place of an output
 _TOO_MANY_BYTES = "the request had too many bytes"
+_LOOKS = 3  # at what was done: by then it fits, or never does
 _EXTRACT = 0.04  # of the target: the extract
 SLACK = 0.01  # of the target, for what words in the place of others take
 
@@ -253,3 +254,47 @@ def replace_by_extract(work: ShorterSoFar) -> bool:
         return False
     work.add([edits])
     return bool(edits)
+
+
+def make_room(work: ShorterSoFar, limit: float) -> None:
+    """Take all steps, until the target is met; else the extract instead of those behind the first."""
+    if work.fits:
+        return
+    cut_what_is_huge(work, limit)
+    whole = work.edits
+    sorts = (old_outputs, present_outputs, old_inputs, oldest_thinking)
+    known: list[list[Saving]] = []
+    for step in sorts:
+        known.append(list(step(work)))
+        if most_saved(option for options in known for option in options) >= work.need:
+            take(work, sorts, known)
+            break
+    if work.fits:
+        return
+    stripped = work.edits
+    if stripped != whole:
+        work.back_to(whole)
+    if replace_by_extract(work):
+        take(work, [partial(step, spare=1) for step in (old_outputs, present_outputs, old_inputs)])
+    else:
+        work.back_to(stripped)
+
+
+def take(
+    work: ShorterSoFar,
+    sorts: Sequence[Callable[[ShorterSoFar], Iterable[Saving]]],
+    known: Sequence[Sequence[Saving]] = (),
+) -> None:
+    """Do no more of each sort than has to go. What that saves is known before it is looked at, but for a little.
+
+    `known`: what each sort may do, as far as that was found out.
+    """
+    for _ in range(_LOOKS):
+        for number, step in enumerate(sorts):
+            if work.fits:
+                break
+            work.take(known[number] if number < len(known) else step(work), ordered=step is oldest_thinking)
+        if not work.taken:
+            return
+        work.look()
+        known = ()

@@ -429,6 +429,40 @@ def test_system_and_tools_alone_near_the_limit() -> None:
     assert re.search(r"system prompt and tools alone take about \d+k of the 200k tokens", made.reason)
 
 
+def _steps_beside(base: int) -> tuple[Session, int]:
+    """A dozen short steps beside so much of the client's own, and the tokens of all of it."""
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    builder.user(FIRST)
+    for step in range(12):
+        builder.assistant(bash(rng, 14_000))
+        builder.assistant("read it")
+        builder.user(f"step {step}")
+    session = as_session(spent(builder.planted(), base))
+    return session, base - 100 + count(body(_wire("new").build(session), thinking=True))
+
+
+@pytest.mark.parametrize("share", [SHARE, 0.9])
+@pytest.mark.parametrize(("base", "limit"), [(12_000, 16_384), (22_000, 32_768), (25_000, 32_768)])
+def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(base: int, limit: int, share: float) -> None:
+    session, asked = _steps_beside(base)
+    made = _shorter(_long(session, size=Size(asked, limit), share=share))
+    sent = base - 100 + count(_sent(session, made))
+    assert _actions(made)["compact"]
+    assert base < sent <= 0.91 * limit
+    assert abs(sent - made.after) < 0.04 * sent
+    assert refusal(edited(session, made.edits), thinking=True, form=Form.named("new")) is None
+
+
+@pytest.mark.parametrize("base", [2_000, 12_000])
+def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: int) -> None:
+    """By hand no more is aimed at than was asked for; and the number told is none that nothing measured."""
+    session, asked = _steps_beside(base)
+    made = shorten(_long(session, size=Size(asked, 16_384), share=0.1, by_hand=True, refused=False))
+    assert isinstance(made, Refusal)
+    assert "it would have more than the 2k tokens that are aimed at, and system prompt and tools have" in made.reason
+    assert f"have about {base // 1000}k: turn off tools and MCP servers, choose a model" in made.reason
+
+
 def test_a_refusal_that_nothing_stored_accounts_for() -> None:
     made = shorten(_long(as_session(_small()), usages=(), size=Size(210_338, LIMIT)))
     assert isinstance(made, Refusal)
