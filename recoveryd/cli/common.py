@@ -146,4 +146,5 @@ def no_session(session: str, unreadable: Iterable[str], hint: str = "", *, of: s
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
-    return NotFoundError(f"There is no session {session} in any store{of}. {why}".strip(), hint)
+    asked = " that could be looked into" if why else ""
+    return NotFoundError(f"There is no session {session} in any store{of}{asked}. {why}".strip(), hint)

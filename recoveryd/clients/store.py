@@ -207,7 +207,7 @@ class Store(Protocol):
         """Return title, folder and parent. An unknown session is an empty `About`."""
 
     def has(self, session_id: str) -> bool:
-        """Whether it has a message of the session. No message is read."""
+        """Whether it has a message of the session. No message is read. FormError: it is there, and not to be read."""
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the newest messages (`PAGE`), or all, seem to have a part that is no JSON; false of an unknown one.

@@ -12,7 +12,6 @@ from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
-from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store, lineage
 from recoveryd.core import (
@@ -126,7 +125,8 @@ class Codex(WithoutServer):
         if opened is None or opened > since:
             return ""
         # Its TUI leaves a server behind, which keeps the thread: to reopen it is not enough (seen on 0.169.0).
-        ends = f"`{_codex(store)} app-server daemon restart` (which also ends what other threads are at)"
+        codex = rollout_paths.program(store.homes)
+        ends = f"`{codex} app-server daemon restart` (which also ends what other threads are at)"
         return f"Codex has this thread open as it was before: close it, then {ends} and `{_resume(store, session)}`"
 
     def go_on(self, store: Store, session: str) -> str:
@@ -136,15 +136,10 @@ class Codex(WithoutServer):
 def _resume(store: Store, session: str) -> str:
     """Make the command that opens a thread: where its own id does not, by the thread which began it."""
     assert isinstance(store, CodexThreads)
-    began, first, codex = _opened_by(store, session), "", _codex(store)
+    began, first, codex = _opened_by(store, session), "", rollout_paths.program(store.homes)
     with suppress(RecoverydError):
         first = f"{codex} unarchive {began} && " if store.archived(began) else ""
     return f"{first}{codex} resume {began}"
-
-
-def _codex(store: CodexThreads) -> str:
-    """Name the program as it finds the threads of a store."""
-    return f"{home_setting('CODEX_HOME', store.homes, '.codex')}codex"
 
 
 def _opened_by(store: Store, session: str) -> str:

@@ -54,17 +54,20 @@ def finish(fd: int, path: str, changes: Sequence[Placed]) -> int:
     """Put the before-image where a crash left a rollout's line that is half of each image. Returns how many lines."""
     torn, found = 0, os.fstat(fd)
     for offset, change in changes:
-        before, after = change.before, change.after
-        if before is None or after is None:
-            continue
-        now = json_lines.line_at(fd, offset, path)
-        if now is not None and is_torn(now, before, after):
+        if is_half(fd, path, (offset, change)):
             failpoint.reach("take line back")
-            write(fd, offset, before)
+            write(fd, offset, change.before or b"")
             torn += 1
     if torn:
         _end(fd, found)
     return torn
+
+
+def is_half(fd: int, path: str, placed: Placed) -> bool:
+    """Whether a rollout's line is as a crash leaves it that cut off its change: half of each image."""
+    offset, change = placed
+    now = json_lines.line_at(fd, offset, path)
+    return now is not None and is_torn(now, change.before or b"", change.after or b"")
 
 
 def is_torn(now: bytes, before: bytes, after: bytes) -> bool:

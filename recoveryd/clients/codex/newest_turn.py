@@ -213,3 +213,17 @@ def prompt_of(turn: str) -> str:
 def _text(data: Json, key: str) -> str:
     value = data.get(key)
     return value if isinstance(value, str) else ""
+
+
+def is_damaged(fd: int, path: str, *, most: int) -> bool:
+    """Whether a rollout's first line, or its last of no more than `most` bytes, keeps Codex from opening it."""
+    first = json_lines.line_at(fd, 0, path)
+    last = next(json_lines.backward(fd, 0, os.fstat(fd).st_size), None)
+    if first is None or last is None:
+        return False
+    if rollout_lines.first_line_fault(first):
+        return True
+    if not last.offset or b'"ordinal":' in last.head or last.end - last.offset > most:
+        return False
+    end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
+    return end is not None and rollout_lines.last_line_fault(rollout_lines.parse(first) or {}, end)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from recoveryd.clients.home_setting import home_setting
 from recoveryd.disk import is_folder, real_path
 
 SESSIONS, ARCHIVE, LOCKS = "sessions", "archived_sessions", "thread-writer-locks"
+_PACKED = ".zst"  # behind the name of one that was compressed (seen on 0.169.0)
 _THREAD = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Once its user took turns back, a thread goes on in a file with one more id in its name (seen on 0.169.0).
 _ROLLOUT = re.compile(rf"rollout-[0-9T-]{{1,40}}-({_THREAD})(?:_({_THREAD}))?\.jsonl")
@@ -39,12 +41,22 @@ def thread_of(name: str) -> str | None:
     return found[1] if found else None
 
 
+def packed_thread_of(name: str) -> str | None:
+    """Return the thread whose rollout, compressed by Codex, has this file name; None for any other file."""
+    return thread_of(name.removesuffix(_PACKED)) if name.endswith(_PACKED) else None
+
+
 def file_of(name: str) -> str:
     """Return the id by which a rollout of this file name is known among those of its thread: the last in it; "" for any
     other file.
     """
     found = _ROLLOUT.fullmatch(name)
     return (found[2] or found[1]) if found else ""
+
+
+def program(homes: Sequence[Path]) -> str:
+    """Name the program as it finds the threads of one of its `homes`."""
+    return f"{home_setting('CODEX_HOME', homes, '.codex')}codex"
 
 
 def is_thread(text: str) -> bool:

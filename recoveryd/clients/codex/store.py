@@ -21,7 +21,6 @@ from recoveryd.clients.codex import (
     thread,
 )
 from recoveryd.clients.codex.newest_turn import NewestTurns
-from recoveryd.clients.codex.rollout_lines import first_line_fault, last_line_fault
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import (
@@ -30,6 +29,7 @@ from recoveryd.core import (
     DiskError,
     Edit,
     Entry,
+    FormError,
     Json,
     NotFoundError,
     RefusedError,
@@ -62,6 +62,7 @@ class CodexThreads(GrowingFiles[Found]):
     def __init__(self, root: Path, others: Sequence[Path] = ()) -> None:
         super().__init__(root, others)
         self._by_file: dict[str, Found] = {}  # files by their own ids: a thread has several once turns were taken back
+        self._packed: dict[str, Found] = {}  # threads that the client has compressed
         self._turns: dict[str, NewestTurns] = {}
         self._abouts: dict[str, About] = {}
 
@@ -115,6 +116,20 @@ class CodexThreads(GrowingFiles[Found]):
             keep_newest(self._abouts, session_id, found)
         return found
 
+    def has(self, session_id: str) -> bool:
+        """Whether it has the thread. FormError where the client keeps it compressed."""
+        if super().has(session_id):
+            return True
+        packed = self._packed.get(session_id)
+        if packed is None:
+            return False
+        codex = rollout_paths.program(self.homes)
+        first = f"{codex} unarchive {session_id} && " if packed[0][0] == rollout_paths.ARCHIVE else ""
+        raise FormError(
+            f"Codex keeps thread {session_id} compressed, which recoveryd does not read: {self._path(packed)}.",
+            f"Codex writes it out again once it opens it, then try this again: {first}{codex} resume {session_id}",
+        )
+
     def opens(self, session_id: str) -> bool:
         """Whether the client opens the thread by its own id, and not by that of the one whose agent it is alone."""
         try:
@@ -134,7 +149,7 @@ class CodexThreads(GrowingFiles[Found]):
         del whole
         try:
             with self._open(session_id) as (fd, path):
-                return _is_damaged(fd, path)
+                return newest_turn.is_damaged(fd, path, most=_HEAD)
         except NotFoundError:
             return False
         except OSError as error:
@@ -187,7 +202,7 @@ class CodexThreads(GrowingFiles[Found]):
         torn = 0
         for name, placed in _of_files(changes).items():
             with suppress(NotFoundError), self._open(name, file=True) as (fd, path):
-                halves = [one for one in placed if _is_half(fd, path, one)]
+                halves = [one for one in placed if in_place.is_half(fd, path, one)]
                 if halves:
                     with self._writing(name) as (writable, _):
                         torn += in_place.finish(writable, path, halves)
@@ -289,10 +304,13 @@ class CodexThreads(GrowingFiles[Found]):
         """List all threads, each with its newest file; an archived one only where it is nowhere else. StoreError."""
         found: dict[str, Found] = {}
         by_file: dict[str, Found] = {}
+        packed: dict[str, Found] = {}
         for top in (rollout_paths.ARCHIVE, rollout_paths.SESSIONS):
             of_top: dict[str, Found] = {}
             files: dict[str, Found] = {}
             for folders, name in self._names((top,), _DEPTH):
+                if packed_id := rollout_paths.packed_thread_of(name):
+                    packed[packed_id] = (folders, name)
                 thread_id = rollout_paths.thread_of(name)
                 if thread_id is not None:
                     file_id = rollout_paths.file_of(name)
@@ -300,7 +318,7 @@ class CodexThreads(GrowingFiles[Found]):
                     files[file_id] = max(files.get(file_id, ((), "")), (folders, name))
             found.update(of_top)
             by_file.update(files)
-        self._files, self._by_file = found, by_file
+        self._files, self._by_file, self._packed = found, by_file, packed
         return found
 
     def _names(self, folders: tuple[str, ...], deeper: int) -> Iterator[Found]:
@@ -329,22 +347,3 @@ def _of_files(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:
         name, offset = edited_lines.split_key(change.key)
         found.setdefault(name, []).append((offset, change))
     return found
-
-
-def _is_half(fd: int, path: str, placed: in_place.Placed) -> bool:
-    offset, change = placed
-    now = json_lines.line_at(fd, offset, path)
-    return now is not None and in_place.is_torn(now, change.before or b"", change.after or b"")
-
-
-def _is_damaged(fd: int, path: str) -> bool:
-    first = json_lines.line_at(fd, 0, path)
-    last = next(json_lines.backward(fd, 0, os.fstat(fd).st_size), None)
-    if first is None or last is None:
-        return False
-    if first_line_fault(first):
-        return True
-    if not last.offset or b'"ordinal":' in last.head or last.end - last.offset > _HEAD:
-        return False
-    end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
-    return end is not None and last_line_fault(rollout_lines.parse(first) or {}, end)

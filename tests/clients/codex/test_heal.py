@@ -19,6 +19,7 @@ import pytest
 
 import recoveryd.daemon.daemon as daemon_module
 from recoveryd.api import recover
+from recoveryd.cli import main
 from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.clients.codex import content
@@ -28,6 +29,7 @@ from recoveryd.clients.opencode import content as opencode_content
 from recoveryd.core import Event, FormError, Kind, Outcome, RefusedError, failpoint
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
+from recoveryd.diagnose.needs_user import NeedsUser
 from recoveryd.doctor import Sources, bundle
 from recoveryd.heal import Recovery, finish_interrupted, take_back
 from recoveryd.ledger import Ledger
@@ -289,6 +291,44 @@ def test_a_repair_of_an_older_recoveryd_is_found_in_the_file_where_it_was_made(p
         assert place.rollout.bytes() == healed
         take_back(place.store, ledger, place.state, event.id)
     assert (place.rollout.bytes(), first.bytes()) == (before, kept)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_thread_that_its_client_compressed_is_not_told_as_deleted_nor_as_undone(
+    place: Place, capsys: pytest.CaptureFixture[str], *, force: bool, archived: bool
+) -> None:
+    """Codex keeps cold threads as `.jsonl.zst`, and writes them out again as they were once it opens them."""
+    place.rollout.stuck()
+    before, path = place.rollout.bytes(), place.rollout.path
+    event = place.heal()
+    assert event is not None
+    folder = place.rollout.home / "archived_sessions" if archived else path.parent
+    folder.mkdir(exist_ok=True)
+    packed = path.rename(folder / f"{path.name}.zst")
+    place.store = threads(place.rollout.home)
+    assert list(place.store.session_ids()) == []
+    with place.ledger() as ledger:
+        for dry in (True, False):
+            with pytest.raises(FormError) as refused:
+                take_back(place.store, ledger, place.state, event.id, force=force, dry_run=dry)
+            assert "compressed" in refused.value.message and str(packed) in refused.value.message
+            assert refused.value.hint.endswith(f"{f'codex unarchive {THREAD} && ' * archived}codex resume {THREAD}")
+        assert ledger.get(event.id).outcome is Outcome.HEALED
+        ledger.mark(event.id, Outcome.UNDOING)
+        assert [one.outcome for one in finish_interrupted(place.store, ledger)] == [Outcome.UNDOING]
+        ledger.finish(event.id, Outcome.HEALED, "", settled=True)
+        found = NeedsUser()
+        assert (found.find(Context(ledger, Config(), place.state), [place.store]), found.unlisted) == ([], {})
+    for command in (["scan"], ["explain"]):
+        assert main([*command, "--session", THREAD]) != 0
+        said = capsys.readouterr().err
+        assert "compressed" in said and "in any store that could be looked into." in said
+    packed.rename(path)
+    place.rest()
+    with place.ledger() as ledger:
+        take_back(place.store, ledger, place.state, event.id, force=force)
+    assert place.rollout.bytes() == before
 
 
 def test_no_line_of_another_file_is_written_over_by_force(place: Place) -> None:
