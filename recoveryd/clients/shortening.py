@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from recoveryd.clients.store import Store
-from recoveryd.core import Change, Diagnosis, Edits, Failure, Marks, RecordedError, Session, Shortener, Usage
+from recoveryd.core import Change, Diagnosis, Edits, Failure, Marks, RecordedError, Session, Shortener, Usage, Wire
+
+
+def _as_it_is(wire: Wire) -> Wire:
+    return wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Shortening:
     system nor tools. `cleared_since`: outputs were cleared since the refusal. `by_itself`: the edits that the client is
     about to make. `drops_bound`: it has the provider drop thinking that no longer fits. `sent`: the tokens of the next
     request, where a repair told them; `left`: those of the newest request behind a compaction since the prompt that
-    failed, where an answer tells them. `wholes`: the texts that edits cut, by the file that is to hold them.
+    failed, where an answer tells them. `weighed` makes the wire that shows also what is sent and nothing is judged by.
+    `wholes`: the texts that edits cut, by the file that is to hold them.
     """
 
     editor: Callable[[Session], Shortener]
@@ -40,6 +45,7 @@ class Shortening:
     drops_bound: bool = False
     sent: int = 0
     left: int = 0
+    weighed: Callable[[Wire], Wire] = _as_it_is
 
     def after_repair(self, sent: int) -> Shortening:
         """Return what is known of a session that a repair left `sent` tokens of, and where nothing was answered since:

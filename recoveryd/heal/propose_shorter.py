@@ -77,7 +77,7 @@ def propose_shorter(
 
     if session.revert:
         return Refusal("a revert is staged in it, which is to be taken back or prompted first")
-    told = _told(stuck, known)
+    told, wires = _told(stuck, known), _weighed(session, stuck.failure, known, wires)
     case = ShortenInput(
         session=session,
         wires=wires,
@@ -101,6 +101,14 @@ def propose_shorter(
     if isinstance(made, Refusal):
         return made if told or by_hand or made.understood else replace(made, reason=_NOT_BORNE_OUT)
     return ShorterProposal(made, known.wholes(session, made.edits), session, wires, provider)
+
+
+def _weighed(session: Session, failure: Failure, known: Shortening, wires: Sequence[Wire]) -> Sequence[Wire]:
+    """Return the wires with all that is sent, where it counts by what answers took; of bytes all does."""
+    from recoveryd.repair import counts_thinking  # late: only what is too long needs it
+
+    whole, by_bytes = [known.weighed(wire) for wire in wires], _size(failure, known).by_bytes
+    return whole if by_bytes or counts_thinking(whole[0].build(session), known.usages) else wires
 
 
 def not_told_yet(failure: Failure, known: Shortening) -> str:

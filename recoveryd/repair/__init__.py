@@ -8,6 +8,7 @@ from __future__ import annotations
 from recoveryd.repair.fixes import Settings
 from recoveryd.repair.inputs import PlanInput, ShortenInput
 from recoveryd.repair.left_to_client import LeftToClient
+from recoveryd.repair.measure import counts_thinking
 from recoveryd.repair.plan import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN, objections, plan
 from recoveryd.repair.shorten import ShorterPlan, shorten
 from recoveryd.repair.thinking_explained import explain_thinking
@@ -20,6 +21,7 @@ __all__ = [
     "Settings",
     "ShortenInput",
     "ShorterPlan",
+    "counts_thinking",
     "explain_thinking",
     "objections",
     "plan",

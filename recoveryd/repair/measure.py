@@ -6,6 +6,7 @@ each stretch between two answers has its own tokens a character: code, words and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -161,6 +162,32 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     if any(True for block in request.blocks() if block.message_id in newest for _ in sources(block.body)):
         return inf
     return last.given + _MOST * (line.whole - line.before[last.message_id])
+
+
+def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
+    """Whether the provider counts all thinking that it is sent back, by what answers took; yes where none tells. The
+    templates of many models leave out that of earlier turns, or all.
+
+    If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
+    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter.
+    """
+    line = _lined(request, _Scales())
+    own, thought = Counter[str](), Counter[str]()
+    for block in (block for turn in request.turns if turn.role == "assistant" for block in turn.blocks):
+        own[block.message_id] += line.scales.weight(block.body)
+        thought[block.message_id] += line.scales.weight(block.body) * block.is_thinking
+    known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
+    known.sort(key=lambda usage: line.before[usage.message_id])
+    rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
+    found: list[tuple[float, float, float]] = []  # tokens that are missing; of the thinking; of what came since
+    for one, then in pairwise(known):
+        since = rate * (line.before[then.message_id] - line.before[one.message_id] - own[one.message_id])
+        grown = then.given - one.given - one.answered
+        found.append((max(0.0, since - grown), rate * thought[one.message_id], since))  # more may be cleared since
+    found.sort()
+    telling = [one for one in found if one[1] >= one[2] or one[0] > one[2]]
+    kept = (telling if len(telling) > 2 else found)[:-1]  # but the most, which may be a compaction's
+    return sum(missing for missing, _, _ in kept) <= sum(thinking for _, thinking, _ in kept) / 2
 
 
 def _lined(request: Request, scales: _Scales) -> _Line:

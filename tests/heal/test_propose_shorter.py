@@ -13,8 +13,10 @@ import pytest
 
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core.model import Outcome
-from tests.support.build import MODEL, SessionBuilder
-from tests.support.long_sessions import FIRST, bash, spent
+from tests.support.build import MODEL, SessionBuilder, api_error, write_sqlite
+from tests.support.cases import case
+from tests.support.database import Base
+from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight
 from tests.support.trees import Bench, Tree
 
 OWN = {
@@ -163,3 +165,30 @@ def test_where_its_words_tell_no_length_it_is_made_shorter_only_if_it_is_seen_to
     assert done.outcome is Outcome.HEALED
     assert ("clear_output" in done.actions) is shorter, done.detail
     assert not shorter or done.sent < 0.75 * context
+
+
+QWEN = {"providerID": "alibaba", "modelID": "qwen3-max"}
+FULL = "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 200000]"
+
+
+def test_the_thinking_that_newer_clients_send_by_chat_completions_is_weighed(tmp_path: Path, tree: Tree) -> None:
+    """Without it all of its tokens were those of the system prompt and tools: nothing stored could help."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN)
+    rng = random.Random(7)
+    LONG["thinking"].turns(session, rng)
+    session.user("and on")
+    error = api_error(FULL, 400)
+    error["data"]["metadata"]["url"] = "https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions"
+    session.assistant(error=error, finish=None)
+    planted = spent(session.planted())
+    base = Base(tree.root.parent / "opencode.db", clock=time.time)
+    write_sqlite(planted, base.path)
+    [failure] = [look.failure for look in [base.store.look(session.session["id"])] if look.failure]
+    event = Bench(tmp_path).recovery.attempt(case(base.store, failure)).event
+    assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
+    told = re.search(r"about (\d+)k are sent now", event.detail)
+    assert told, event.detail
+    loaded = base.store.load(session.session["id"])
+    parts = [dict(part.data or {}) for message in loaded.messages for part in message.parts if not message.error]
+    sent = (BASE + sum(map(weight, parts)) // PER_TOKEN) / 1000
+    assert abs(int(told[1]) - sent) < 0.03 * sent

@@ -1,4 +1,6 @@
-"""A conversation with much thinking made shorter for a door that has what is sealed on calls and texts, too."""
+"""A conversation with much thinking made shorter elsewhere: by chat completions, and for a door that has what is sealed
+on calls and texts, too.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,16 @@ from recoveryd.clients.opencode import token_usage
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.compatible import weighed
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Block, Marks, Size, edited
+from recoveryd.core import Block, Failure, Marks, RecordedError, Session, Size, Usage, edited
 from recoveryd.core.request import Request
 from recoveryd.providers import rules_for
-from recoveryd.repair import ShortenInput, ShorterPlan, shorten
+from recoveryd.repair import ShortenInput, ShorterPlan, counts_thinking, shorten
 from tests.families.judged import failure_of, refusal
-from tests.families.table import FAMILIES
-from tests.support.build import SessionBuilder, reasoning, tool
-from tests.support.long_sessions import FIRST, spent, words
+from tests.families.table import EVERY_FAMILY, FAMILIES
+from tests.support.build import Planted, SessionBuilder, reasoning, tool
+from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
 from tests.support.values import as_session
 
 
@@ -65,3 +68,102 @@ def test_of_what_carries_thinking_the_rest_stays(name: str, binds: bool) -> None
     assert refusal(family, after, "new", thinking=True) is None
     if not any(edit.action == "compact" for edit in made.edits):
         assert len(_calls(wires[0].build(after))) == len(_calls(wires[0].build(session)))
+
+
+def _mixed(share: float) -> Planted:
+    """A session of 230,000 tokens, so much of it thinking beside calls."""
+    session, rng = SessionBuilder(seed=7), random.Random(7)
+    session.user(FIRST)
+    for step in range(72):
+        session.assistant(reasoning(words(rng, int(12_000 * share))), bash(rng, int(12_000 * (1 - share))))
+        if step % 6 == 5:
+            session.assistant(f"step {step} is done")
+            session.user(f"go on, {step}")
+    return spent(session.planted())
+
+
+def _tokens(session: Session) -> int:
+    """What a server counts of all that 1.18 sends it."""
+    sent = 0
+    for part in (part for message in session.messages for part in message.parts):
+        data = dict(part.data or {})
+        if data["type"] == "tool" and data["state"]["time"].get("compacted"):
+            data = {**data, "state": {**data["state"], "output": "[Old tool result content cleared]"}}
+        sent += weight(data)
+    return BASE + sent // PER_TOKEN
+
+
+def _by_chat(name: str, planted: Planted) -> tuple[Session, Failure]:
+    family = EVERY_FAMILY[name]
+    session = as_session(family.dressed(planted))
+    who = (family.provider, family.model, family.protocol)
+    return session, Failure(session.store, session.id, "msg_zzz", 0, RecordedError(), *who)
+
+
+@pytest.mark.parametrize("form", ["new", "fork"])
+@pytest.mark.parametrize("what", ["thinking", "30%", "60%"])
+@pytest.mark.parametrize("name", ["qwen", "glm", "deepseek-reasoner", "kimi-custom"])
+def test_thinking_that_goes_back_by_chat_completions_is_weighed(name: str, what: str, form: str) -> None:
+    planted = LONG[what].build() if what == "thinking" else _mixed(int(what[:2]) / 100)
+    session, failure = _by_chat(name, planted)
+    wires = [weighed(wire) for wire in wires_of(failure, "openai.chat", [Form.named(form)])]
+    usages = tuple(token_usage.usages(session, failure))
+    editor = partial(OpencodeShortener, marks=Marks("rtest", 1_791_000_000_000), folder="/data/tool-output")
+    size = Size(_tokens(session), 200_000)
+    made = shorten(ShortenInput(session, wires, rules_for(failure, wires), editor, usages, size, 0.7))
+    assert isinstance(made, ShorterPlan), made
+    assert made.measure.base < 1.1 * BASE, made.measure.base
+    actions = {edit.action for edit in made.edits}
+    spares = name in ("deepseek-reasoner", "kimi-custom")  # which refuse a call without its reasoning
+    assert ("set_aside_old_thinking" in actions) is (what == "thinking" or (what == "60%" and not spares))
+    assert ("compact" in actions) is (what == "60%" and spares)
+    if "compact" not in actions:
+        assert abs(_tokens(edited(session, made.edits)) - made.after) < 0.02 * made.after
+    assert made.after <= 142_000
+    after = edited(session, made.edits)
+    beside = [m for m in after.messages if {"tool", "reasoning"} <= {part.type for part in m.parts}]
+    calls = [m for m in after.messages if any(part.type == "tool" for part in m.parts)]
+    assert len(beside) == len(calls) or not spares
+
+
+@pytest.mark.parametrize("form", ["old", "paged", "new", "fork"])
+@pytest.mark.parametrize("name", ["gpt", "xai", "mistral", "litellm"])
+def test_the_rules_are_held_to_requests_without_that_thinking(name: str, form: str) -> None:
+    """Nor do others send it: OpenCode before 1.18, and other SDKs; Anthropic behind LiteLLM does not get it."""
+    session, failure = _by_chat(name, _mixed(0.3))
+    protocol = protocol_of(failure)
+    for wire in wires_of(failure, protocol, [Form.named(form)]):
+        assert not any(block.is_thinking for block in wire.build(session).blocks())
+        sent = protocol == "openai.chat" and form in ("new", "fork")
+        assert any(block.is_thinking for block in weighed(wire).build(session).blocks()) is sent
+
+
+_KEPT = ["all", "none", "of the present turn"]
+
+
+@pytest.mark.parametrize("kept", _KEPT)
+@pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
+def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float) -> None:
+    """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
+    those of an answer.
+    """
+    session, rng = SessionBuilder(seed=7), random.Random(7)
+    session.user(FIRST)
+    told: list[tuple[int, int]] = []
+    sent = thought = 0.0
+    for turn in range(12):
+        sent += 100
+        thought = 0 if kept == "of the present turn" else thought
+        for _ in range(rng.randint(3, 12)):
+            think, result = int(rng.lognormvariate(6.5, 1)), int(rng.lognormvariate(7, 1.6))
+            session.assistant(reasoning(words(rng, think)), bash(rng, result))
+            told.append((int(BASE + (sent + thought) / PER_TOKEN), (think + 200) // PER_TOKEN))
+            sent += 300 + result * a_result * rng.uniform(0.7, 1.3)
+            thought += 0 if kept == "none" else think
+        session.user(f"go on, {turn}")
+    found, failure = _by_chat("qwen", session.planted())
+    [wire] = map(weighed, wires_of(failure, "openai.chat", [Form.named("new")]))
+    answers = [message.id for message in found.messages if message.role == "assistant"]
+    usages = [Usage(id_, given, own) for id_, (given, own) in zip(answers, told, strict=True)]
+    assert counts_thinking(wire.build(found), usages) is (kept == "all")
+    assert counts_thinking(wire.build(found), [])

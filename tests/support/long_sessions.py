@@ -34,9 +34,9 @@ def spent(planted: Planted, base: int = BASE) -> Planted:
     sent = 0
     for message in planted.messages:
         parts = planted.parts.get(message["id"], [])
-        own = sum(map(_weight, parts))
+        own = sum(map(weight, parts))
         if message["role"] == "assistant" and "error" not in message and message.get("finish"):
-            written = max(1, sum(_weight(part, results=False) for part in parts) // PER_TOKEN)
+            written = max(1, sum(weight(part, results=False) for part in parts) // PER_TOKEN)
             read = base + sent // PER_TOKEN
             tokens: dict[str, Any] = {"input": 10, "output": written, "reasoning": 0, "total": 10 + written + read}
             tokens["cache"] = {"read": read, "write": 0}
@@ -49,7 +49,7 @@ def spent(planted: Planted, base: int = BASE) -> Planted:
     return planted
 
 
-def _weight(part: Part, *, results: bool = True) -> int:
+def weight(part: Part, *, results: bool = True) -> int:
     """The characters that a part takes in a request; without `results` those alone that the model wrote."""
     match part["type"]:
         case "text":
@@ -212,7 +212,7 @@ def small(s: SessionBuilder, rng: random.Random) -> str:
             s.assistant(*([] if error else ["in short"]), error=error, summary=True, parentID=marker["id"])
         s.user(words(rng, rng.choice((20, 200, 9_000))) + f" {turn}")
     planted = spent(s.planted(), base=200)
-    asked = 200 + sum(_weight(part) for parts in planted.parts.values() for part in parts) // PER_TOKEN
+    asked = 200 + sum(weight(part) for parts in planted.parts.values() for part in parts) // PER_TOKEN
     limit = max(256, int(asked * rng.uniform(0.2, 0.99)))
     by_bytes = f"Request exceeds the maximum size of {limit * PER_TOKEN} bytes"
     return rng.choice((f"prompt is too long: {asked} tokens > {limit} maximum", "Prompt exceeds max length", by_bytes))

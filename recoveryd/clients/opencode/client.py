@@ -115,6 +115,7 @@ class Opencode:
     def shortening(self, store: Store, session: Session, failure: Failure, marks: Marks) -> Shortening:
         from recoveryd.clients.opencode import compactions, error_record, limits, pruning, token_usage
         from recoveryd.clients.opencode.shortener import OpencodeShortener
+        from recoveryd.clients.opencode.wire.compatible import weighed
 
         directory = store.about(session.id).directory
         forms = forms_of(store, self.server, failure.session)
@@ -141,6 +142,7 @@ class Opencode:
             cleared_since=pruning.cleared_since(session, failure.time, marks.recovery),
             by_itself=self._by_itself(store, session, failure, directory) if old else (),
             drops_bound=all(form.has_bound_dropped(failure.model) for form in forms),
+            weighed=weighed,
         )
 
     def _by_itself(self, store: Store, session: Session, failure: Failure, directory: str) -> Edits:

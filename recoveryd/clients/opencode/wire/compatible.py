@@ -1,30 +1,41 @@
 """What `@ai-sdk/openai-compatible` sends for a stored session, but for its reasoning: each message a turn of its own.
 
 Whether reasoning goes back, and under which name, hangs on what the client knows of the model; nothing is judged by it
-here. Held to the bodies that the real client sent (tests/e2e/test_families.py).
+here, but 1.18 sends it in any case, so a length is. Held to the bodies that the real client sent
+(tests/e2e/test_families.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from recoveryd.clients.opencode.wire.chat import ChatWire
 from recoveryd.clients.opencode.wire.prompt import Piece
 from recoveryd.clients.opencode.wire.sdk import SentMessage, block, merge_neighbours, unmerged
-from recoveryd.core import Block, Turn
+from recoveryd.core import Block, Turn, Wire
+
+# Models that take a call without the reasoning that led to it; Kimi and DeepSeek refuse one.
+_TAKE_BARE_CALLS = re.compile(r"qwen|qwq|glm")
 
 
 @dataclass(frozen=True)
 class OpenaiCompatible(ChatWire):
-    """The `Wire` of OpenCode to a provider that speaks OpenAI's chat completions."""
+    """The `Wire` of OpenCode to a provider that speaks OpenAI's chat completions.
+
+    `weighs`: with the reasoning that goes back; what of it may not be taken out has no part.
+    """
 
     protocol: ClassVar[str] = "openai.chat"
+    weighs: bool = False
 
     def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
-        del pieces
-        return []
+        said = [piece for piece in pieces if piece.kind == "reasoning" and piece.body["text"]] if self.weighs else []
+        stays = any(piece.kind == "call" for piece in pieces) and not _TAKE_BARE_CALLS.search(self.model.lower())
+        blocks = [block(piece, {"type": "thinking", "thinking": piece.body["text"]}) for piece in said]
+        return [replace(one, part_id="") for one in blocks] if stays else blocks
 
     def file(self, piece: Piece) -> Block:
         mime = piece.body["mime"]
@@ -57,3 +68,10 @@ class XaiChat(OpenaiCompatible):
 
     def file(self, piece: Piece) -> Block:
         return ChatWire.file(self, piece)
+
+
+def weighed(wire: Wire) -> Wire:
+    """Return the wire that shows all that is sent, by which a length is measured."""
+    if isinstance(wire, OpenaiCompatible) and wire.protocol == "openai.chat" and wire.form.sends_reasoning:
+        return replace(wire, weighs=True)
+    return wire
