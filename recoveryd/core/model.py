@@ -204,6 +204,7 @@ class Failure:
     protocol: str = ""  # what was spoken, as a `Wire` names it, where the client speaks but one
     of_summary: bool = False  # the client asked for a summary, maybe of a model that nobody chose
     begun: bool = False  # words of the model stand in its message, in answer to the request that failed
+    folder: str = ""  # where the client worked then; "": where its session was begun, as far as is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,8 +334,7 @@ class Event:
 class PastRecovery:
     """The value of an earlier recovery of a session that wrote something, told it to go on, or was its last: given up.
 
-    `message` is the one that had failed; `undone`: when the user took it back, in seconds since the epoch, if known;
-    `kind`: what it was about.
+    `message` had failed, of this `kind`; `undone`: when the user took it back, in seconds since the epoch, if known.
     """
 
     recovery: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from loguru import logger
 
@@ -63,6 +64,8 @@ class Resumer:
         verdict = decide_resume(situation)
         if isinstance(verdict, Leave):
             return self._left(case, verdict.reason, asked=asked)
+        if look.failure is not None and look.failure.message == failure.message:
+            case = replace(case, failure=look.failure)  # that of a case from the ledger does not say in which folder
         return self._prompt(case, session.directory, verdict, look, asked=asked)
 
     def _may(self, case: Case) -> bool:

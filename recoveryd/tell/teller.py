@@ -109,12 +109,13 @@ class Teller:
 def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Callable[..., object]) -> None:
     """Tell in the client that has the session that a recovery was taken back; `send(server, …)` as `Server.toast`."""
     try:
-        session = store.load(what.session)
+        session, found = store.load(what.session), store.look(what.session).failure
     except RecoverydError:  # it is undone all the same
         return
     failed = session.message(what.message)
     if failed is not None:
-        failure = Failure(what.store, what.session, what.message, failed.created)
+        known = found is not None and found.message == what.message
+        failure = found if found and known else Failure(what.store, what.session, what.message, failed.created)
         says = f"The session is as it was before {what.id}, and is not repaired again by itself."
         title = clean(f"Undone: {what.title or what.session}", TITLE_LENGTH)
         send(clients.of(store).server, failure, session.directory, title, says, "info")

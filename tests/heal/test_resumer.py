@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,18 @@ def test_it_goes_on_as_the_user_asked(scene: Scene) -> None:
     assert body["parts"][0]["text"] == "go on, please"
     assert (body["agent"], body["model"]["modelID"]) == ("build", BINDS["modelID"])
     assert scene.resumes() == ["r1"]
+
+
+@pytest.mark.parametrize("from_ledger", [False, True])
+def test_it_goes_on_in_the_folder_where_it_was_refused(scene: Scene, from_ledger: bool) -> None:
+    """OpenCode 1.1 and 1.2 work in the folder where they were started: the session's own may be another checkout."""
+    scene.tree.refused(scene.session, folder="/worktree")
+    if from_ledger:
+        told = scene.tree.failure
+        scene.tree.failure = lambda session: replace(told(session), folder="")  # type: ignore[method-assign]
+    assert scene.resume(asked=from_ledger).resumed
+    prompted = [asked.directory for asked in scene.fake.asked if asked.path.endswith("/prompt_async")]
+    assert prompted == ["/worktree"]
 
 
 def test_only_where_the_user_wants_it(scene: Scene) -> None:

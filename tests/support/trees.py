@@ -63,10 +63,11 @@ class Tree:
         self._builders[session.session["id"]] = session
         return self.refused(session.session["id"], words)
 
-    def refused(self, session: str, words: str = MISSING, **error: Any) -> str:
-        """The next prompt, refused."""
+    def refused(self, session: str, words: str = MISSING, folder: str = "", **error: Any) -> str:
+        """The next prompt, refused; in another `folder` than that of the session."""
         made = self._builders[session]
-        made.failed("continue", api_error(words, 400, **error))
+        failed = made.failed("continue", api_error(words, 400, **error))
+        failed["path"] = {"cwd": folder or made.directory, "root": "/"}
         return self._write(made)
 
     def answered(self, session: str, **model: Any) -> str:

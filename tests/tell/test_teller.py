@@ -67,7 +67,7 @@ def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toas
 @pytest.mark.live
 def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_path: Path) -> None:
     """As the failed message was made: by that a client knows that it has this store, and not a copy of it."""
-    session = tree.stuck()
+    session = tree.refused(tree.stuck(), folder="/worktree")
     with running(tmp_path, tree.store, notify=Notify(tui=False)) as daemon:
         until(lambda: is_healed(tree, session))
     [healed] = daemon.history()
@@ -81,6 +81,7 @@ def test_an_undo_is_shown_in_the_client_that_has_the_session(tree: Tree, tmp_pat
     )
     assert (directory, variant) == (tree.store.about(session).directory, "info")
     assert "Undone: My session" in str(title) and healed.id in str(text)
+    assert failure.folder == "/worktree", "where its user works"
 
 
 @pytest.mark.live

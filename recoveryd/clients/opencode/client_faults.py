@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from recoveryd.clients.opencode import compactions, interrupted_turn, wrapped_ids
 from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import request_address
+from recoveryd.clients.opencode.prompting import folder_of
 from recoveryd.core import (
     Diagnosis,
     Failure,
@@ -64,7 +66,8 @@ def next_failure(session: Session, client: str) -> Failure | None:
         return None
     provider, model = _model(session)
     witness = _witness(session, provider, model)
-    failure = Failure(session.store, session.id, newest.id, newest.created, witness, provider, model)
+    folder = _folder(session, newest)
+    failure = Failure(session.store, session.id, newest.id, newest.created, witness, provider, model, folder=folder)
     return as_asked(failure, session.directory, client=client)
 
 
@@ -73,7 +76,13 @@ def _failure(session: Session, message: Message, client: str) -> Failure:
     names = model if isinstance(model, Mapping) else message.data
     provider, model = _text(names, "providerID"), _text(names, "modelID")
     failure = Failure(session.store, session.id, message.id, message.created, provider=provider, model=model)
-    return as_asked(failure, session.directory, client=client)
+    return as_asked(replace(failure, folder=_folder(session, message)), session.directory, client=client)
+
+
+def _folder(session: Session, message: Message) -> str:
+    """Return where the client works in a session: by this message, or by the newest answer, as no prompt says it."""
+    answers = sorted(session.messages, key=lambda message: message.by_time, reverse=True)
+    return next(filter(None, map(folder_of, (message, *answers))), "")
 
 
 def _model(session: Session) -> tuple[str, str]:

@@ -97,6 +97,14 @@ def last_prompt(session: Session) -> Prompt:
     return Prompt(_text(asked, "agent"), _model(asked), _variant(asked))
 
 
+def folder_of(message: Message) -> str:
+    """Return the folder that the client worked in for an answer; "" of a prompt. 1.1 and 1.2 work in the one where they
+    were started, which may be another worktree or a subfolder; 1.18 in that of the session (seen on 1.2.1, 1.18.34).
+    """
+    path = message.data.get("path")
+    return _text(path, "cwd") or "" if isinstance(path, Mapping) else ""
+
+
 def stopped(message: Message) -> bool:
     """Tell what became of a prompt: whether OpenCode's user stopped its answer (a provider's abort lands there, too).
 

@@ -5,9 +5,10 @@ recent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from recoveryd.clients.opencode.processes import first_process_using, processes_using
+from recoveryd.clients.opencode.prompting import folder_of
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.store import Store
 from recoveryd.core import Message, Session
@@ -52,7 +53,7 @@ class RunningTurns:
         age = self._clock() - store.stamp(session.id).newest_mtime_ns / 1e9
         if age >= PROVIDER_S and not any(message.parts for message in opened):
             return None
-        folders = {session.directory, *(_folder(message) for message in opened)}
+        folders = {session.directory, *(folder_of(message) for message in opened)}
         for who, pid in processes_using(store):
             if not pid or not server.idle(pid, session.id, folders):
                 return f"{who} has its store and does not say that it is idle, so its turn may be running"
@@ -69,10 +70,3 @@ def _open_answers(session: Session) -> list[Message]:
             break
         found.append(message)
     return found
-
-
-def _folder(message: Message) -> str:
-    """Return the folder that the client worked in for this message."""
-    path = message.data.get("path")
-    folder = path.get("cwd") if isinstance(path, Mapping) else None
-    return folder if isinstance(folder, str) else ""

@@ -1,7 +1,8 @@
 """The running client over HTTP, on this machine alone, or through our plugin: a plain TUI does not listen at all.
 
 Held to OpenCode 1.1.53 and 1.18.33. What runs in a session, and who is shown a toast, is a matter of one folder in
-one process: every question names the folder of its session.
+one process: every question names the folder where the client worked on its session. That is the session's own, but for
+1.1 and 1.2 that were started in another one.
 """
 
 from __future__ import annotations
@@ -190,23 +191,28 @@ class _Talk:
     patient: bool = False
 
     @property
+    def folder(self) -> str:
+        """The folder to ask about: where the client worked on the session last."""
+        return (self.failure.folder if self.failure is not None else "") or self.directory
+
+    @property
     def path(self) -> str:
         return f"/session/{quote(self.session, safe='', errors='replace')}"
 
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
-        query = {"directory": self.directory} if self.directory else {}
+        query = {"directory": self.folder} if self.folder else {}
         return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
 
     def having(self) -> Iterator[str]:
-        """List the clients that work in the session's folder and have it; where there are none, another one that has.
+        """List the clients that work in that folder and have the session; where there are none, another one that has.
 
         One that is asked about a folder opens it: the others are not asked without need.
         """
-        if unquote(self.directory) != self.directory:
+        if unquote(self.folder) != self.folder:
             return  # 1.1 decodes a folder twice: it would work in another one
         listening = [known for known in self.servers.reached() if known.may_have(self.store)]
-        at_home = [known.url for known in listening if self.directory and _same(known.home, self.directory)]
+        at_home = [known.url for known in listening if self.folder and _same(known.home, self.folder)]
         nobody = True
         for url in filter(self._has, at_home):
             nobody = False

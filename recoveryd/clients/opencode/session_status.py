@@ -12,7 +12,7 @@ from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import endless_compaction, ids
 from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import read
-from recoveryd.clients.opencode.prompting import by_shell, put_in_by_repair
+from recoveryd.clients.opencode.prompting import by_shell, folder_of, put_in_by_repair
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused, json_of
 
@@ -177,10 +177,10 @@ def _failure(store: str, session: str, client: str, parts: Parts, message: Messa
     where = path if isinstance(path, Mapping) else {}
     of_summary = truthy(message.data.get("summary"))
     begun = any(map(_of_the_model, parts(message.id)))
-    failure = Failure(
-        store, session, message.id, time, read(error), provider, model, of_summary=of_summary, begun=begun
-    )
-    return as_asked(failure, _text(where, "cwd"), _text(where, "root"), client)
+    folder = folder_of(message)
+    failure = Failure(store, session, message.id, time, read(error), provider, model)
+    failure = replace(failure, of_summary=of_summary, begun=begun, folder=folder)
+    return as_asked(failure, folder, _text(where, "root"), client)
 
 
 def _speaks(part: Json | None) -> bool:

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from recoveryd import recover
 from recoveryd.cli import main
 from recoveryd.clients import Config
 from recoveryd.clients.client import Prompt
+from recoveryd.clients.opencode import client_faults
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -602,3 +604,18 @@ def test_prompts_that_are_ignored_count_also_where_they_were_taken_back(
     first = sorted(prompts, key=lambda message: message.created)[-2].id
     write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": first})
     assert triage().judge(tree.store, session).kind is Kind.WRAPPED_IDS
+
+
+def test_a_fault_of_a_prompt_is_where_the_newest_answer_worked(tree: Tree) -> None:
+    """No prompt says its folder. OpenCode 1.1 and 1.2 work where they were started, which may be another worktree."""
+    session = tree.stuck()
+    for folder in ("/worktree", ""):
+        tree.refused(session, folder=folder)
+        failure = client_faults.next_failure(tree.store.load(session), "opencode")
+        assert failure is not None and failure.folder == (folder or "/planted")
+    tree.refused(session, folder="/worktree")
+    stored = tree.store.load(session)
+    prompt = replace(stored, messages=tuple(m for m in stored.messages if m.id != tree.failure(session).message))
+    failure = client_faults.next_failure(prompt, "opencode")
+    assert failure is not None and failure.message != tree.failure(session).message
+    assert failure.folder == "/planted", "its own answer is not stored"

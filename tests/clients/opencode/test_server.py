@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from socket import socket
 
@@ -348,6 +349,28 @@ def test_the_client_in_the_folder_of_the_session_is_asked_and_no_other(
         assert client.prompt(FAILURE, directory, Prompt(), "continue", "r1", lambda: None) == (Asked.SENT, "")
     assert at_home.paths() == [f"/session/{SESSION}/prompt_async"]
     assert other.asked == []
+
+
+def test_the_client_in_the_folder_where_it_was_refused_goes_before_that_of_the_session(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All that is asked is asked of the folder where its user works: what runs there, and who sees a notice."""
+    at_work = str(tmp_path)
+    with listening(Fake(status={SESSION: {"type": "busy"}})) as here, listening() as at_home:
+        client = found(monkeypatch, Listener(at_home.url, DIRECTORY), Listener(here.url, at_work))
+        failure = replace(FAILURE, folder=at_work)
+        assert client.has(failure, DIRECTORY) and client.abort(failure, DIRECTORY, yes)
+        assert client.prompt(failure, DIRECTORY, Prompt(), "continue", "r1", lambda: None) == (Asked.SENT, "")
+        assert client.toast(failure, DIRECTORY, "title", "text", "info")
+    assert here.paths() == [f"/session/{SESSION}/abort", f"/session/{SESSION}/prompt_async", "/tui/show-toast"]
+    assert {asked.directory for asked in here.asked} == {at_work}
+    assert at_home.asked == []
+
+
+def test_a_folder_of_work_that_the_client_would_take_for_another_is_not_asked_about(fake: Fake) -> None:
+    failure = replace(FAILURE, folder="/a%20b")
+    assert client_of(fake).prompt(failure, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
+    assert fake.asked == []
 
 
 def test_where_none_works_in_that_folder_the_first_that_has_the_session_is_it(monkeypatch: pytest.MonkeyPatch) -> None:
