@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, is_read
+from recoveryd.clients.codex.item_forms import CONFIGURATION, TOOLS, image_url, is_read
 from recoveryd.clients.codex.thread import in_history, place
 from recoveryd.clients.codex.wire import takes_tools_as_item
 from recoveryd.clients.line_editor import LineEditor
@@ -141,7 +141,7 @@ def _role(data: Json, told: Sequence[object]) -> str:
 
 def _told(data: Json) -> Sequence[object]:
     """Return what an item says to whoever reads it: of a call what was called, and with what; of a search for tools
-    which it found.
+    which it found; of an image that the model made what was asked for, and the image.
     """
     if data.get("type") in _CALLS:
         given = next((data[key] for key in ("input", "arguments", "action") if data.get(key)), "")
@@ -149,6 +149,10 @@ def _told(data: Json) -> Sequence[object]:
         return [{"text": f"{data.get('name') or data['type']}: {words}"}]
     if data.get("type") == "tool_search_output":  # the tools themselves are the client's, which offers them anew
         return [{"text": f"tools: {', '.join(map(_named, _mappings(data.get('tools')))) or 'none'}"}]
+    if data.get("type") == "image_generation_call":
+        made = image_url(str(data.get("result")))
+        image = [{"type": "input_image", "image_url": made}] if made is not None else []
+        return [{"text": data.get("revised_prompt")}, *image]
     told = data.get("content", data.get("output"))
     return told if isinstance(told, list) else [{"text": told}]
 

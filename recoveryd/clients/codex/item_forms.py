@@ -80,11 +80,16 @@ def _sent_part(one: object) -> object:
         return _words("image content omitted because remote image URLs are not supported")
     if not url.startswith("data:"):
         return one
-    data = url.partition(",")[2]
-    kind = media_type(from_base64(data[:_HEADER]) or b"")
-    if not str(kind).startswith("image/"):
+    shown = image_url(url.partition(",")[2])
+    if shown is None:
         return _words(_OMITTED)
-    return _words(_LOW) if one.get("detail") == "low" else {**one, "image_url": f"data:{kind};base64,{data}"}
+    return _words(_LOW) if one.get("detail") == "low" else {**one, "image_url": shown}
+
+
+def image_url(data: str) -> str | None:
+    """Make the address by which Codex sends an image, given in base64; None where it can't be used."""
+    kind = media_type(from_base64(data[:_HEADER]) or b"")
+    return f"data:{kind};base64,{data}" if str(kind).startswith("image/") else None
 
 
 def _words(text: str) -> Json:

@@ -53,10 +53,11 @@ def _alike(given: RepairInput, violation: Violation) -> list[Block]:
 
 
 def _may_go(given: RepairInput, block: Block, alike: Sequence[Block] = ()) -> bool:
-    """Whether a block holds nothing that a person wrote, no answer, nothing that a tool gave back, no summary of all
-    that; nor is a call without which an output is not sent, unless it is one of `alike`, which go on as words.
+    """Whether a block holds nothing that a person wrote, no answer, no image that the model made, nothing that
+    a tool gave back, no summary of all that; nor is a call without which an output is not sent, unless it is one of
+    `alike`, which go on as words.
     """
-    if block.type == "message" or block.is_summary or _is_output(block):
+    if block.type == "message" or block.is_summary or _is_output(block) or block.body.get("result"):
         return False
     call = block.body.get("call_id")
     outputs = (other for other in given.request.blocks() if _is_output(other) and other.part_id)

@@ -204,6 +204,14 @@ def test_an_output_that_has_just_room_for_what_it_shows_goes_on_without_its_sour
     assert output == {"type": "message", "role": "user", "content": [IMAGE]}
 
 
+@pytest.mark.parametrize("prompt", [{}, {"revised_prompt": "a red cat"}])
+def test_an_image_that_the_model_made_goes_on_with_what_was_asked_for(rollout: Rollout, prompt: dict[str, str]) -> None:
+    made = {"type": "image_generation_call", "id": "ig_" + "0" * 48, "status": "completed", **prompt}
+    rollout.item({**made, "result": IMAGE["image_url"].partition(",")[2]})
+    asked = [{"type": "input_text", "text": text} for text in ("image_generation_call:", *prompt.values())]
+    assert written(rollout, in_words) == [{"type": "message", "role": "user", "content": [*asked, IMAGE]}]
+
+
 def test_an_item_without_words_is_no_message(rollout: Rollout) -> None:
     sealed = {"type": "encrypted_content", "encrypted_content": "g"}
     rollout.item({"type": "agent_message", "author": "/r", "recipient": "/x", "content": [sealed]})

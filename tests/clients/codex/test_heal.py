@@ -592,6 +592,19 @@ def test_an_output_that_has_no_room_for_its_words_keeps_its_call(place: Place) -
     assert rollout.bytes() == before
 
 
+def test_an_image_that_the_model_made_and_has_no_room_as_a_message_is_not_taken_out(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    rollout.line("response_item", {"type": "image_generation_call", "status": "completed", "result": PIXEL})
+    rollout.answers()
+    rollout.asks("again")
+    rollout.is_refused(said("input.2.type: Invalid input", "input.2.type"))
+    before = rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.REFUSED
+    assert rollout.bytes() == before
+
+
 def test_the_summary_of_a_compaction_stays_where_the_error_names_what_a_client_had_in_memory(place: Place) -> None:
     rollout = place.rollout
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
