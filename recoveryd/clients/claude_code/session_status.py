@@ -99,14 +99,15 @@ def read_on(fd: int, store: str, session: str, known: TranscriptStatus | None, *
 
 def sent_before(fd: int, message: str, ms: int) -> bool:
     """Whether who was refused with a line, `message`, had sent the session before `ms`, and was not answered since: it
-    has it in memory as it was. A request names the one before it of its process, the first one none (2.1.330). OSError.
+    has it in memory as it was. A request names the one before it of its process, the first one none; a line names the
+    one that it goes on from, which is none that another process wrote meanwhile (2.1.330). OSError.
     """
     size = os.fstat(fd).st_size
-    failed, base = False, ""
+    failed, base, parent = False, "", ""
     for place in filter(lambda one: _tells(one.head), json_lines.backward(fd, max(0, size - _BACK), size)):
         data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset)) or {}
         if not failed:
-            failed = data.get("uuid") == message
+            failed, parent = data.get("uuid") == message, text_of(data, "parentUuid")
             continue
         early = 0 < json_lines.line_time(data.get("timestamp")) < ms
         if data.get("type") == "api-request":
@@ -116,8 +117,12 @@ def sent_before(fd: int, message: str, ms: int) -> bool:
                     return early
             elif early:
                 return False
-        elif data.get("type") == "assistant" and (not base or not (early or error_record.is_refusal(data))):
-            return False  # it was refused without a request, or answered
+        elif parent and data.get("uuid") == parent:
+            if data.get("type") == "assistant" and (not base or not (early or error_record.is_refusal(data))):
+                return False  # it was refused without a request, or answered
+            parent = text_of(data, "parentUuid")
+            if not (early or parent):
+                return False  # it was made shorter since
     return False
 
 

@@ -492,6 +492,38 @@ def test_what_was_refused_in_a_client_that_had_it_in_memory_tells_nothing_also_o
     assert client.unread(store, "gone", repaired, replace(failure, session="gone")) == ""
 
 
+@pytest.mark.parametrize("since", ["", "another process", "the same, loaded again", "the same, shorter"])
+def test_what_another_process_was_answered_since_is_not_in_the_memory_of_the_one_that_was_refused(
+    tmp_path: Path, since: str
+) -> None:
+    """Its lines go on from its own. One that has the other's loaded, or got a summary, has another conversation."""
+    made = Transcript()
+    made.user("q")
+    asked(made, "r1")
+    first = made.refused(ILLEGAL)
+    repaired = made.ms / 1000 + 0.5
+    if since:
+        made.user("in a second terminal")
+        asked(made, "p1")
+        made.assistant(text("fine"))
+    if since == "another process":
+        made.last = first
+    elif since == "the same, shorter":
+        made.add({"type": "system", "subtype": "compact_boundary", "parentUuid": None})
+    made.user("in the old one")
+    asked(made, "r2", "r1")
+    if since == "another process":  # that answers while this one asks
+        prompt = made.last
+        made.assistant(text("more"), parentUuid="p")
+        made.last = prompt
+    message = made.refused(ILLEGAL)
+    made.write(tmp_path / ".claude" / "projects")
+    store, client = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    assert store.session_ids()
+    held = client.unread(store, made.session, repaired, Failure(store.id, made.session, message, made.ms))
+    assert bool(held) == (since in {"", "another process"})
+
+
 def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path) -> None:
     """`claude --resume` only shows what runs there, and `/exit` lets it run (2.1.330)."""
     made = Transcript()
