@@ -11,7 +11,7 @@ from typing import Any
 Json = Mapping[str, Any]
 
 # "ses_…" of some clients, "01a201b9-82b1-7263-872f-20dfb3075cd3" of others, "agent-a3f9c1e0b7d244e61" of a subagent.
-_SESSION_ID = re.compile(r"ses_[A-Za-z0-9_-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|agent-[A-Za-z0-9_-]+")
+_SESSION_ID = re.compile(r"(?a)ses_[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|agent-(?:[\w-]+-)?[0-9a-f]{8,}")
 
 PAGE = 50  # messages that are looked through at a time, the newest first, each with all its parts
 
