@@ -14,29 +14,13 @@ from math import inf
 from typing import Any
 
 from recoveryd.core import Block, Json, Request, Size, Usage
+from recoveryd.repair.scales import Scales, documents, part_in_bytes, part_in_characters
 
-IMAGE = 1_600  # tokens, about what one of the usual size takes
 _LIKELY = 0.28  # tokens a character, where nothing was measured
 _LEAST, _MOST = 0.04, 1.6  # beyond, a usage is not of what stands there: a lie, or something was taken away since
 _APART = 2.5  # how far one stretch may be from the usual
-_IMAGE_CHARACTERS = IMAGE * 4
 _ENOUGH = 4_000  # characters that have to be measured for a rate to be one
 _BYTES_OF_A_TOKEN = 4
-_OVERHEAD = 24  # characters that frame a block
-
-
-class _Scales:
-    """Weighs each body once: by its characters, or by its bytes."""
-
-    def __init__(self, *, by_bytes: bool = False) -> None:
-        self.by_bytes = by_bytes
-        self._known: dict[int, tuple[Json, int]] = {}  # by identity of what is weighed: held, so it stays its own
-
-    def weight(self, body: Json) -> int:
-        known = self._known.get(id(body))
-        if known is None:
-            known = self._known[id(body)] = body, part_in_bytes(body) if self.by_bytes else weight(body)
-        return known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +36,12 @@ class Measure:
     usual: float
     measured: bool  # false: nothing but a guess
     exact: bool = False
-    scales: _Scales = field(default_factory=_Scales, repr=False, compare=False)
+    with_pages: bool = False  # of `base`: a document stands before the first answer that tells what was sent
+    scales: Scales = field(default_factory=Scales, repr=False, compare=False)
 
     def unweighed(self) -> Measure:
         """Return the same without what it weighed so far, of which a long session has much."""
-        return replace(self, scales=_Scales(by_bytes=self.scales.by_bytes))
+        return replace(self, scales=Scales(by_bytes=self.scales.by_bytes, pages=self.scales.pages))
 
     @property
     def a_token(self) -> float:
@@ -65,19 +50,27 @@ class Measure:
 
     def part(self, value: Any, block: Block) -> float:
         """Return what a part of a block takes."""
-        return (part_in_bytes(value) if self.scales.by_bytes else characters(value)) * self.rate(block)
+        if self.scales.by_bytes:
+            return part_in_bytes(value) * self.rate(block)
+        pages = self.scales.pages.get(block.message_id, 0) * documents({"content": value})
+        return (part_in_characters(value) + pages) * self.rate(block)
 
     def tokens(self, block: Block) -> float:
-        return self.scales.weight(block.body) * self.rate(block)
+        return self.scales.of(block) * self.rate(block)
 
     def rate(self, block: Block) -> float:
         return self.rates.get(block.message_id, self.usual)
 
     def total(self, request: Request) -> float:
         """Return the tokens of a request, also of one that was edited."""
-        weight, rates, usual = self.scales.weight, self.rates, self.usual
+        weight, rates, usual = self.scales.of, self.rates, self.usual
         blocks = (block for turn in request.turns for block in turn.blocks)
-        return self.base + sum(weight(block.body) * rates.get(block.message_id, usual) for block in blocks)
+        return self.base + sum(weight(block) * rates.get(block.message_id, usual) for block in blocks)
+
+    def pages(self, request: Request) -> float:
+        """Return the tokens of the documents of which a usage or a refusal tells what they take."""
+        blocks = (block for block in request.blocks() if block.message_id in self.scales.pages)
+        return sum(self.tokens(block) for block in blocks if documents(block.body))
 
     def since(self, request: Request, message_id: str) -> float:
         """Return the tokens of a message and of all behind it; 0 where it is not sent."""
@@ -96,7 +89,7 @@ class _Stretch:
     """What stands from one answer to the next: its messages, its characters, and its tokens if they are known."""
 
     messages: Sequence[str]
-    characters: int
+    characters: float
     tokens: int | None = None
     trusted: bool = True
 
@@ -112,10 +105,12 @@ class _Stretch:
 class _Line:
     """A request as one line of messages, each with the characters that stand before it."""
 
+    request: Request
     messages: list[str] = field(default_factory=list)
-    before: dict[str, int] = field(default_factory=dict)
-    whole: int = 0
-    scales: _Scales = field(default_factory=_Scales)
+    before: dict[str, float] = field(default_factory=dict)
+    documents: dict[str, int] = field(default_factory=dict)  # how many, by message
+    whole: float = 0
+    scales: Scales = field(default_factory=Scales)
 
 
 def measure(
@@ -126,34 +121,81 @@ def measure(
 
     `without_base`: what was refused had neither system nor tools, as a client asks for a summary.
     """
-    scales = _Scales()
+    scales = Scales()
     line = _lined(request, scales)
     known = [usage for usage in usages if usage.message_id in line.before and usage.given > 0]
+    scales.pages.update(_answered_pages(line, known))
+    plain = _plain(_lined(request, scales) if scales.pages else line, known)
+    if not refused.asked:
+        return plain
+    asked = refused.asked + (plain.base if without_base else 0)
+    lines = [_lined(one, scales) for one in ([request] if sent is request else [request, sent])]
+    line = min(lines, key=lambda one: abs(asked - plain.base - _taken(one, plain)))
+    known = [usage for usage in known if usage.message_id in line.before]
+    refused_pages = _refused_pages(plain, line, known, asked)
+    if refused_pages:
+        scales.pages.update(refused_pages)
+        line = _lined(line.request, scales)
+    return _closed(plain, line, known, asked)
+
+
+def _plain(line: _Line, known: Sequence[Usage]) -> Measure:
+    """Measure by what answers took alone."""
     stretches = list(_stretches(line, known))
     usual = _usual(stretches)
-    measured = bool(known)
     rate = usual or _LIKELY
     rates = {
         message: near if (near := _near(stretch, rate)) is not None else rate
         for stretch in stretches
         for message in stretch.messages
     }
+    first = min((line.before[usage.message_id] for usage in known), default=inf)
+    with_pages = any(line.before[message] < first for message in line.documents)
     base = _base(line, known, rates, rate)
-    plain = Measure(base, rates, rate, measured, scales=line.scales)
-    if not refused.asked:
-        return plain
-    asked = refused.asked + (base if without_base else 0)
-    if sent is not request:
-        lines = line, _lined(sent, scales)
-        line = min(lines, key=lambda one: abs(asked - base - _taken(one, plain)))
-    return _closed(plain, line, [usage for usage in known if usage.message_id in line.before], asked)
+    return Measure(base, rates, rate, measured=bool(known), with_pages=with_pages, scales=line.scales)
+
+
+def _answered_pages(line: _Line, known: Sequence[Usage]) -> Mapping[str, float]:
+    """Return what the pages of a document weigh, by message: what a stretch took that is not of its words."""
+    stretches = list(_stretches(line, known)) if line.documents else []
+    usual = _usual(one for one in stretches if not any(message in line.documents for message in one.messages))
+    rate = usual or _LIKELY
+    found: dict[str, float] = {}
+    for one in stretches:
+        held = {message: line.documents[message] for message in one.messages if message in line.documents}
+        if held and (one.tokens or 0) > _APART * rate * one.characters:
+            more = (one.tokens or 0) / rate - one.characters
+            found |= dict.fromkeys(held, more / sum(held.values()))
+    return found
+
+
+def _refused_pages(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -> Mapping[str, float]:
+    """Return what the pages weigh of the documents that came since the last answer, or else of those that no answer
+    tells of: what is left of the whole request that is not of its words.
+    """
+    newest = _newest(line, known)
+    behind = [message for message in line.documents if message in newest]
+    held = behind or [message for message in line.documents if message not in plain.scales.pages]
+    whole = _taken(line, plain)
+    left = asked - plain.base - whole
+    words = whole - _taken(line, plain, without=newest) if behind else whole
+    if not held or left <= (_APART - 1) * words:
+        return {}
+    each = left / sum(line.documents[message] for message in held)
+    return {message: each / plain.rates.get(message, plain.usual) for message in held}
+
+
+def _newest(line: _Line, known: Sequence[Usage]) -> Collection[str]:
+    """Return the messages since the last answer of this model, itself included."""
+    last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=0)
+    return {message for message in line.messages if line.before[message] >= last}
 
 
 def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json], Iterator[Json]]) -> float:
     """Return how many tokens a request can have, given what the newest answer of the same model in it took; infinity
     where none tells, or files came since: nobody knows what their pages take. `sources`: those that a block holds.
     """
-    line = _lined(request, _Scales())
+    line = _lined(request, Scales())
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     if not known:
         return inf
@@ -171,7 +213,7 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
     the answers' own a character. Answers of much thinking tell it best, and requests that got shorter.
     """
-    line = _lined(request, _Scales())
+    line = _lined(request, Scales())
     own, thought = Counter[str](), Counter[str]()
     for block in (block for turn in request.turns if turn.role == "assistant" for block in turn.blocks):
         own[block.message_id] += line.scales.weight(block.body)
@@ -190,13 +232,15 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     return sum(missing for missing, _, _ in kept) <= sum(thinking for _, thinking, _ in kept) / 2
 
 
-def _lined(request: Request, scales: _Scales) -> _Line:
-    line = _Line(scales=scales)
+def _lined(request: Request, scales: Scales) -> _Line:
+    line = _Line(request, scales=scales)
     for block in request.blocks():
         if block.message_id not in line.before:
             line.messages.append(block.message_id)
             line.before[block.message_id] = line.whole
-        line.whole += line.scales.weight(block.body)
+        line.whole += line.scales.of(block)
+        if count := documents(block.body):
+            line.documents[block.message_id] = line.documents.get(block.message_id, 0) + count
     return line
 
 
@@ -254,17 +298,17 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     last answer.
     """
     last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=None)
-    newest = [message for message in line.messages if last is None or line.before[message] >= last]
+    newest = _newest(line, known)
     since = line.whole - (last or 0)
     of_this_model = last is not None and all(usage.same_model for usage in known)
-    before = _taken(line, plain, without=set(newest))
+    before = _taken(line, plain, without=newest)
     rate = (asked - plain.base - before) / since if since else 0.0
     if of_this_model and plain.usual / _APART <= rate <= plain.usual * _APART:
         return replace(plain, rates={**plain.rates, **dict.fromkeys(newest, rate)}, measured=True, exact=True)
     whole = _taken(line, plain)
     factor = (asked - plain.base) / whole if whole else 0.0
     if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
-        return replace(plain, base=asked - whole, measured=True, exact=True)
+        return replace(plain, base=asked - whole, measured=True, exact=True, with_pages=bool(line.documents))
     if factor < 1 / _APART:
         return plain
     rates = {message: rate * factor for message, rate in plain.rates.items()}
@@ -277,45 +321,11 @@ def _taken(line: _Line, plain: Measure, *, without: Collection[str] = ()) -> flo
     return sum(plain.rates.get(message, plain.usual) * characters for message, characters in sizes)
 
 
-def _sizes(line: _Line) -> Iterable[tuple[str, int]]:
+def _sizes(line: _Line) -> Iterable[tuple[str, float]]:
     ends = [*(line.before[message] for message in line.messages[1:]), line.whole]
     return ((message, end - line.before[message]) for message, end in zip(line.messages, ends, strict=True))
 
 
-def weight(body: Json) -> int:
-    """Measure the characters of a block, an image counting as those that take as many tokens."""
-    return _OVERHEAD + characters(body)
-
-
-def characters(value: Any) -> int:
-    """Measure the characters of a part of a block, as `weight` counts them."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        if value.get("type") in ("image", "document"):
-            return _IMAGE_CHARACTERS
-        found = 0
-        for key, item in value.items():
-            if key not in ("type", "signature"):
-                found += len(key) + 4 + (len(item) if isinstance(item, str) else characters(item))
-        return found
-    if isinstance(value, (list, tuple)):
-        return sum(map(characters, value))
-    return 6
-
-
 def in_bytes() -> Measure:
     """Make the measure that counts the bytes of a request's conversation, about."""
-    return Measure(0.0, {}, 1.0, measured=True, exact=True, scales=_Scales(by_bytes=True))
-
-
-def part_in_bytes(value: Any) -> int:
-    """Measure a part of a request in bytes, about: of images those of their base64."""
-    if isinstance(value, str):
-        escaped = value.count("\n") + value.count('"') + value.count("\\")
-        return escaped + (len(value) if value.isascii() else len(value.encode("utf-8", "replace")))
-    if isinstance(value, Mapping):
-        return sum(len(key) + 6 + part_in_bytes(item) for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return sum(map(part_in_bytes, value))
-    return 6
+    return Measure(0.0, {}, 1.0, measured=True, exact=True, scales=Scales(by_bytes=True))

@@ -27,7 +27,8 @@ from recoveryd.core import (
 from recoveryd.core import edited as with_edits
 from recoveryd.repair import shorten_steps as steps
 from recoveryd.repair.inputs import ShortenInput
-from recoveryd.repair.measure import Measure, at_most, in_bytes, measure, part_in_bytes
+from recoveryd.repair.measure import Measure, at_most, in_bytes, measure
+from recoveryd.repair.scales import part_in_bytes
 from recoveryd.repair.shorten_steps import ShorterSoFar
 from recoveryd.repair.unsent import name_unsent, unsent
 
@@ -38,6 +39,8 @@ _FAR_BELOW = 0.5  # of the limit by settings: what is refused at so few tokens d
 _ESTIMATED = 0.6  # of what was refused, where no limit is known
 _OWN = 0.9  # of the limit: where system and tools take more, nothing stored can help
 _MOST = 0.5  # of the target: where system and tools take more, all that fits will do
+_LESS = "turn off tools and MCP servers"
+_TAKE_BACK = "take the prompt with them back"
 _ORDER = KINDS[Kind.THINKING_BLOCK_ORDER].group
 _SHORT = 20_000  # tokens: less is short for any model
 MAX_BYTES = 32 * 1024 * 1024
@@ -129,11 +132,11 @@ def _too_long(work: ShorterSoFar) -> Refusal:
     unit = "" if case.size.by_bytes else " tokens"
     aim = f"even without all that may go it would have more than the {_said(case, work.target)}{unit} that are aimed at"
     help_ = "choose a model that takes more, or start a new session" if unit else "start a new session"
-    if base > _MOST * work.target:
-        aim, help_ = (
-            f"{aim}, and system prompt and tools have about {_said(case, base)}",
-            f"turn off tools and MCP servers, {help_}",
-        )
+    if (pages := work.measure.pages(work.request)) > _MOST * work.target:
+        beside = "" if base else ", with system prompt and tools,"
+        aim, help_ = f"{aim}, and documents in it{beside} have about {_said(case, pages)}", f"{_TAKE_BACK}, {help_}"
+    elif base > _MOST * work.target:
+        aim, help_ = f"{aim}, and {_own(work.measure)} have about {_said(case, base)}", f"{_LESS}, {help_}"
     return Refusal(f"{aim}: {help_}")
 
 
@@ -249,26 +252,35 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
 
 def _without_room(case: ShortenInput, size: Measure) -> str:
     """Say that what is not stored takes all that the model takes, and what helps."""
-    most = in_words(case.size.limit)
+    most, own = in_words(case.size.limit), _own(size)
+    nothing = f"nothing {'else that is ' if size.with_pages else ''}stored can help"
     if case.size.output:
-        own = f", and system prompt and tools have about {in_words(size.base)}" if size.base else ""
+        has = f", and {own} have about {in_words(size.base)}" if size.base else ""
         return (
-            f"the answer may have {in_words(case.size.output)} of the {most} tokens that the model takes{own}, so "
-            "nothing stored can help: lower the limit of the answer in the client's settings, or choose a model that "
-            "takes more"
+            f"the answer may have {in_words(case.size.output)} of the {most} tokens that the model takes{has}, so "
+            f"{nothing}: lower the limit of the answer in the client's settings, or choose a model that takes more"
         )
+    help_ = "start a new session without it" if size.with_pages else _LESS
     return (
-        f"system prompt and tools alone take about {in_words(size.base)} of the {most} tokens that the model takes, so "
-        "nothing stored can help: turn off tools and MCP servers, or choose a model that takes more"
+        f"{own} alone take about {in_words(size.base)} of the {most} tokens that the model takes, so {nothing}: "
+        f"{help_}, or choose a model that takes more"
     )
 
 
+def _own(size: Measure) -> str:
+    """Name what no answer tells the length of: a document that was sent before the first one counts as part of it."""
+    return "system prompt, tools and the first document" if size.with_pages else "system prompt and tools"
+
+
 def _make_room(work: ShorterSoFar, limit: float) -> None:
-    """Take the steps to the target; where it can't be met, and system and tools take most of it, to what will do."""
+    """Take the steps to the target; where it can't be met, and system, tools and documents take most of it, to what
+    will do.
+    """
     size, begun = work.case.size, work.edits
     steps.make_room(work, limit)
     most = (1 - _ROOM) * size.limit - size.output if size.limit and not work.case.by_hand else 0
-    if not work.fits and work.measure.base > _MOST * work.target and most > work.target:
+    own = work.measure.base + work.measure.pages(work.request)
+    if not work.fits and own > _MOST * work.target and most > work.target:
         work.target = most
         work.back_to(begun)
         steps.make_room(work, limit)

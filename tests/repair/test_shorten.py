@@ -463,6 +463,65 @@ def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: in
     assert f"have about {base // 1000}k: turn off tools and MCP servers, choose a model" in made.reason
 
 
+PAGES = 120_000
+PDF = file("data:application/pdf;base64,JVBERi0=", "application/pdf")
+
+
+def _with_pdf(before: int, behind: int) -> Session:
+    """A session with a PDF of many pages between so many steps, and the usage that tells of it."""
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    builder.user(FIRST)
+    for step in range(before + behind + 1):
+        builder.assistant(bash(rng, 14_000))
+        builder.assistant("read it")
+        builder.user(*([PDF] if step == before else []), f"step {step}")
+    planted = spent(builder.planted())
+    seen = False
+    for message in planted.messages:
+        seen = seen or any(part["type"] == "file" for part in planted.parts[message["id"]])
+        if seen and message["role"] == "assistant":
+            message["tokens"]["cache"]["read"] += PAGES
+    return as_session(planted)
+
+
+def _with_pages(sent: dict[str, Any]) -> int:
+    return OWN + count(sent) + PAGES * json.dumps(sent).count('"application/pdf"')
+
+
+@pytest.mark.parametrize(("before", "behind"), [(2, 20), (20, 2), (20, 0), (30, 0)])
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_pages_of_a_document_count_as_what_answers_and_the_refusal_tell(
+    before: int, behind: int, *, by_hand: bool
+) -> None:
+    session = _with_pdf(before, behind)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    size = Size(limit=LIMIT) if by_hand and behind else Size(asked, LIMIT)
+    made = _shorter(_long(session, size=size, by_hand=by_hand, refused=not by_hand))
+    assert abs(asked - made.before) < 0.04 * asked
+    sent = _with_pages(_sent(session, made))
+    assert sent <= made.target * 1.04
+    assert abs(sent - made.after) < 0.04 * sent
+
+
+def test_a_document_that_no_answer_stands_behind_is_named_in_the_place_of_system_and_tools() -> None:
+    session = _with_pdf(2, 0)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    made = shorten(_long(session, size=Size(asked, 110_000)))
+    assert isinstance(made, Refusal)
+    assert re.search(r"and documents in it have about 12\dk: take the prompt with them back, choose", made.reason)
+
+
+def test_a_document_before_the_first_answer_is_named_beside_system_and_tools() -> None:
+    builder = SessionBuilder(seed=7)
+    builder.user(PDF, FIRST)
+    builder.assistant("hello")
+    builder.user("go on")
+    made = shorten(_long(as_session(spent(builder.planted(), base=190_000)), size=Size(201_000, LIMIT)))
+    assert isinstance(made, Refusal)
+    assert made.reason.startswith("system prompt, tools and the first document alone take about 1")
+    assert "start a new session without it" in made.reason
+
+
 def test_a_refusal_that_nothing_stored_accounts_for() -> None:
     made = shorten(_long(as_session(_small()), usages=(), size=Size(210_338, LIMIT)))
     assert isinstance(made, Refusal)
