@@ -192,8 +192,14 @@ class _Talk:
 
     @property
     def folder(self) -> str:
-        """The folder to ask about: where the client worked on the session last."""
-        return (self.failure.folder if self.failure is not None else "") or self.directory
+        """The folder to ask about: where the client worked on the session last, or its own, if one is there alone."""
+        last = (self.failure.folder if self.failure is not None else "") or self.directory
+        moved = last != self.directory and not self._at_home(last) and self._at_home(self.directory)
+        return self.directory if moved else last
+
+    def _at_home(self, folder: str) -> list[str]:
+        listening = (known for known in self.servers.reached() if folder and known.may_have(self.store))
+        return [known.url for known in listening if _same(known.home, folder)]
 
     @property
     def path(self) -> str:
@@ -212,7 +218,7 @@ class _Talk:
         if unquote(self.folder) != self.folder:
             return  # 1.1 decodes a folder twice: it would work in another one
         listening = [known for known in self.servers.reached() if known.may_have(self.store)]
-        at_home = [known.url for known in listening if self.folder and _same(known.home, self.folder)]
+        at_home = self._at_home(self.folder)
         nobody = True
         for url in filter(self._has, at_home):
             nobody = False

@@ -367,6 +367,17 @@ def test_the_client_in_the_folder_where_it_was_refused_goes_before_that_of_the_s
     assert at_home.asked == []
 
 
+def test_where_nobody_works_in_the_folder_where_it_was_refused_that_of_the_session_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its user has quit the client there, and opened the session in its own folder."""
+    failure = replace(FAILURE, folder=str(tmp_path))
+    with listening(Fake(status={SESSION: {"type": "busy"}})) as at_home:
+        client = found(monkeypatch, Listener(at_home.url, DIRECTORY))
+        assert client.toast(failure, DIRECTORY, "title", "text", "info")
+    assert {asked.directory for asked in at_home.asked} == {DIRECTORY}
+
+
 def test_a_folder_of_work_that_the_client_would_take_for_another_is_not_asked_about(fake: Fake) -> None:
     failure = replace(FAILURE, folder="/a%20b")
     assert client_of(fake).prompt(failure, DIRECTORY, Prompt(), "continue", "r1", never)[0] is Asked.NOBODY
