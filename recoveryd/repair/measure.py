@@ -308,7 +308,8 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     whole = _taken(line, plain)
     factor = (asked - plain.base) / whole if whole else 0.0
     if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
-        return replace(plain, base=asked - whole, measured=True, exact=True, with_pages=bool(line.documents))
+        pages = plain.with_pages or any(message not in plain.scales.pages for message in line.documents)
+        return replace(plain, base=asked - whole, measured=True, exact=True, with_pages=pages)
     if factor < 1 / _APART:
         return plain
     rates = {message: rate * factor for message, rate in plain.rates.items()}

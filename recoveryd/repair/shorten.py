@@ -260,7 +260,7 @@ def _without_room(case: ShortenInput, size: Measure) -> str:
             f"the answer may have {in_words(case.size.output)} of the {most} tokens that the model takes{has}, so "
             f"{nothing}: lower the limit of the answer in the client's settings, or choose a model that takes more"
         )
-    help_ = "start a new session without it" if size.with_pages else _LESS
+    help_ = f"{_LESS}, start a new session without it" if size.with_pages else _LESS
     return (
         f"{own} alone take about {in_words(size.base)} of the {most} tokens that the model takes, so {nothing}: "
         f"{help_}, or choose a model that takes more"

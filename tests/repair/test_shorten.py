@@ -519,7 +519,7 @@ def test_a_document_before_the_first_answer_is_named_beside_system_and_tools() -
     made = shorten(_long(as_session(spent(builder.planted(), base=190_000)), size=Size(201_000, LIMIT)))
     assert isinstance(made, Refusal)
     assert made.reason.startswith("system prompt, tools and the first document alone take about 1")
-    assert "start a new session without it" in made.reason
+    assert "turn off tools and MCP servers, start a new session without it" in made.reason
 
 
 def test_a_refusal_that_nothing_stored_accounts_for() -> None:
