@@ -164,7 +164,7 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
                     many = len(finding.changes) > MOST
-                    at_once = many and arguments.repair and not (config.dry_run or is_asked(arguments))
+                    at_once = many and not (config.dry_run or is_asked(arguments))
                     with bar.aside():
                         show_finding(out, finding, seen.whose)
                         _show_planned(out, finding, None if arguments.dry_run else MOST, written=at_once)

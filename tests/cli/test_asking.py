@@ -90,7 +90,9 @@ class TestRepair:
         assert NEW in out and "Would take out" in out and "nothing was written" in out
         assert not paths.state_dir().exists()
 
-    def test_a_dry_run_shows_all_of_a_long_repair_and_the_others_name_it(self, tree: Tree, run: Run) -> None:
+    def test_a_dry_run_shows_all_of_a_long_repair_and_the_others_name_it(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Who is asked can read each change before he agrees."""
 
         def many_blank_answers(session: SessionBuilder) -> None:
@@ -104,6 +106,9 @@ class TestRepair:
         code, out, _ = run("scan", "--dry-run")
         assert code == 1 and out.count("\n--- ") > scan.MOST and "more records" not in out and "All of them" not in out
         records = out.count("\n--- ")
+        monkeypatch.setenv("RECOVERYD_DRY_RUN", "true")
+        assert all_of_it in " ".join(run("scan", "--repair", "--yes")[1].split())
+        monkeypatch.delenv("RECOVERYD_DRY_RUN")
         for argv in (["--session", session], ["--repair"]):
             _, out, _ = run("scan", *argv)
             assert out.count("\n--- ") == scan.MOST

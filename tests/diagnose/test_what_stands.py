@@ -244,7 +244,7 @@ def test_an_agent_whose_turns_break_off_alike_behind_a_step_with_a_call_does_so_
     for turn in (1, 2):
         scene.made.user("again")
         scene.made.assistant(tool())
-        for _ in range(2 if between == "steps" and turn == 2 else 0):
+        if between == "steps" and turn == 2:
             scene.made.assistant(text("and now"), tool(), bare=True)
         newest = scene.made.assistant(text("half an ans"), error=BROKEN_STREAM, bare=True)
         if between == "an answer" and turn == 1:

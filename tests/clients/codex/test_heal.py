@@ -468,6 +468,12 @@ def test_a_thread_of_another_home_goes_on_there(place: Place, tmp_path: Path, mo
     go_on, codex = place.clients.of(place.store).go_on, place.rollout.home
     monkeypatch.setenv("HOME", str(tmp_path / "another user's"))
     assert go_on(place.store, THREAD) == f"To go on: CODEX_HOME={codex} codex resume {THREAD}"
+    used, archive = place.rollout.path, codex / "archived_sessions"
+    archive.mkdir()
+    place.rollout.path = used.rename(archive / used.name)
+    both = f"CODEX_HOME={codex} codex unarchive {THREAD} && CODEX_HOME={codex} codex resume {THREAD}"
+    assert go_on(place.store, THREAD) == f"To go on: {both}"
+    place.rollout.path.rename(used)
     (tmp_path / "another user's").mkdir()
     (tmp_path / "another user's" / ".codex").symlink_to(codex)
     assert go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
