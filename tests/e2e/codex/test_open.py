@@ -28,7 +28,8 @@ def test_a_heal_under_a_server_loses_none_of_ten_later_turns(tmp_path: Path) -> 
                 entries = daemon.wait_settled([planted.thread])[planted.thread]
                 assert [entry["outcome"] for entry in entries] == ["healed"]
                 turns = [server.turn(planted.thread, words) for words in LATER]
-                assert f"`codex resume {planted.thread}`" in daemon.run("scan").stdout
+                reopen = f"`CODEX_HOME={world.codex.home} codex resume {planted.thread}`"
+                assert reopen in " ".join(daemon.run("scan").stdout.split())
             assert {turn["status"] for turn in turns} == {"failed"}, "it has the old history in memory"
 
             assert planted.path.stat().st_ino == planted.inode
