@@ -62,11 +62,6 @@ class ClaudeCodeEditor(LineEditor):
         gone = sum(why is not None for why in faults)
         return (repeated(self._with(part, {"content": noted}, "take_out_media"), gone),) if gone else ()
 
-    def rename_document(self, block: Block, name: str) -> Edits:
-        """Edit nothing: no provider that the client asks refuses a document for its name."""
-        del block, name
-        return ()
-
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Set aside blank words and thinking; all else that somebody said, or a tool gave back, stays."""
         may_go = (b for b in blocks if b.part_id and (b.is_thinking or (_is_blank(b.body) and not self._plain(b))))

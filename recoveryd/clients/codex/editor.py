@@ -60,11 +60,6 @@ class CodexEditor(LineEditor):
         edit = next((edit for edit in notes if edit is not None), None) if gone else None
         return (repeated(edit, gone),) if edit is not None else ()
 
-    def rename_document(self, block: Block, name: str) -> Edits:
-        """Edit nothing: no provider that the client asks refuses a document for its name."""
-        del block, name
-        return ()
-
     def set_aside(self, blocks: Iterable[Block], action: str) -> Edits:
         """Take items out; not one that the client makes anew with the next prompt."""
         anew = {CONFIGURATION, TOOLS} if takes_tools_as_item(self.session) else {CONFIGURATION}
