@@ -6,7 +6,7 @@ imports another.
 
 from __future__ import annotations
 
-from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings
+from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings, is_of_subagent, way_back
 from recoveryd.clients.find import Clients, Config, Whose, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
@@ -55,6 +55,7 @@ __all__ = [
     "all_written",
     "find_stores",
     "is_abandoned",
+    "is_of_subagent",
     "is_store_of",
     "lineage",
     "may_be_there",
@@ -66,5 +67,6 @@ __all__ = [
     "stores_having",
     "untouched",
     "wait_until_quiet",
+    "way_back",
     "whereabouts",
 ]

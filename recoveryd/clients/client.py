@@ -254,8 +254,9 @@ class Client(Protocol):
     def takes_prompts(self, store: Store, session: str) -> bool:
         """Whether its user can prompt a session: not each subagent takes any."""
 
-    def way_back(self, store: Store, session: str) -> str:
-        """Tell what its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
+    @property
+    def way_back(self) -> str:
+        """What its user can do where the provider refuses each prompt and nothing is repaired, as a clause."""
 
     def go_on(self, store: Store, session: str) -> str:
         """Tell how its user goes on with a session that was repaired, a sentence without its full stop."""
@@ -287,11 +288,15 @@ def seen_here_alone(client: Client, service: Client, env: Mapping[str, str]) -> 
     return [store for store in client.stores(env) if store.id not in known]
 
 
-def is_of_subagent(store: Store, session: str) -> bool:
-    """Whether another session asked this one. What can't be read now must not keep its user from being told: then it
-    is none.
-    """
+def is_of_subagent(store: Store, session: str, *, unknown: bool) -> bool:
+    """Whether another session asked this one; `unknown` where that can't be read now."""
     try:
         return store.about(session).parent is not None
     except RecoverydError:
-        return False
+        return unknown
+
+
+def way_back(client: Client, store: Store, session: str) -> str:
+    """Tell what its user can do about a session of which nothing is repaired, as a clause."""
+    of_asker = "have the session that asked this subagent go on with the task"
+    return client.way_back if client.takes_prompts(store, session) else of_asker

@@ -50,6 +50,7 @@ class WithoutServer:
     reads_once = True
     edits_shift = False
     mends = ""
+    way_back = "start a new session"
 
     def plugin(self, env: Mapping[str, str]) -> Plugin | None:
         del env
@@ -58,10 +59,6 @@ class WithoutServer:
     def takes_prompts(self, store: Store, session: str) -> bool:
         del store, session
         return True
-
-    def way_back(self, store: Store, session: str) -> str:
-        del store, session
-        return "start a new session"
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         del store, failure, kind

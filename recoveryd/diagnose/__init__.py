@@ -18,7 +18,7 @@ from recoveryd.diagnose.earlier_repairs import (
     vain_repairs,
 )
 from recoveryd.diagnose.left_alone import ignored_by, is_in, left_alone
-from recoveryd.diagnose.needs_user import Needing, NeedsUser, is_subagent
+from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import at_cap, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import diagnose_unsendable, surely_refused
@@ -40,7 +40,6 @@ __all__ = [
     "holding_repair",
     "ignored_by",
     "is_in",
-    "is_subagent",
     "judged_state",
     "left_alone",
     "maybe_unread",

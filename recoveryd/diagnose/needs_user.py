@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_store_of
+from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_of_subagent, is_store_of
 from recoveryd.core import REFUSED, Entry, FormError, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
@@ -116,7 +116,8 @@ def _lasts(context: Context, store: Store, session: str, look: SessionStatus, fo
     if found is None:
         return True
     late = found.late and _open(context, store, session)
-    return not (late or found.trouble or (found.diagnosis.reason == REFUSED and is_subagent(store, session)))
+    asked = found.diagnosis.reason == REFUSED and is_of_subagent(store, session, unknown=True)
+    return not (late or found.trouble or asked)
 
 
 def _open(context: Context, store: Store, session: str) -> bool:
@@ -125,14 +126,6 @@ def _open(context: Context, store: Store, session: str) -> bool:
         return context.clients.of(store).under_way(store, session) is not None
     except RecoverydError:
         return True
-
-
-def is_subagent(store: Store, session: str) -> bool:
-    """Whether another session asked this one, as far as can be told now."""
-    try:
-        return store.about(session).parent is not None
-    except RecoverydError:
-        return True  # it may be one
 
 
 def _ignored(context: Context) -> str:

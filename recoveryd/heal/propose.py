@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recoveryd.clients import Client, Store
+from recoveryd.clients import Client, Store, way_back
 from recoveryd.core import (
     KINDS,
     ActiveError,
@@ -214,12 +214,12 @@ class Proposer:
             return Refusal(f"`[compact] enabled` is off: run `recoveryd compact {session.id}`")
         known = self._clients.shortening(store, session, failure, self._marks(case))
         if known is None:
-            then = client.advice(store, failure, kind) or client.way_back(store, session.id)
+            then = client.advice(store, failure, kind) or way_back(client, store, session.id)
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
             return Refusal(f"{client.title} {what}, on which this hangs", again_s=wait)
         share = self._config.compact.target if self._share is None else self._share
-        wires = self._clients.of(store).wires(store, failure)
+        wires = client.wires(store, failure)
         tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
         made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
@@ -273,7 +273,7 @@ class Proposer:
 def not_understood(context: Context, store: Store, failure: Failure) -> str:
     """Tell, behind that nothing explains a failure: what failed, where that was no prompt, and what its user can do."""
     client = context.clients.of(store)
-    failed, way = "", client.way_back(store, failure.session)
+    failed, way = "", way_back(client, store, failure.session)
     again = "prompt it again. If it is refused each time, " if client.takes_prompts(store, failure.session) else ""
     if failure.of_summary:
         how = "was refused" if failure.error.answered else "failed"

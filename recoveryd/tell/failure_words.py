@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recoveryd.clients import Client, Store
+from recoveryd.clients import Client, Store, way_back
 from recoveryd.core import KINDS, Json, Kind, kind_info
 
 
@@ -25,7 +25,7 @@ def cause(kind: Kind | None) -> str:
 
 def next_step(kind: Kind | None, client: Client, store: Store, session: str) -> str:
     """Tell what its user can do where nothing of a session is repaired, as a clause."""
-    return ", or ".join(filter(None, (kind_info(kind).instead, client.way_back(store, session))))
+    return ", or ".join(filter(None, (kind_info(kind).instead, way_back(client, store, session))))
 
 
 def remedy(kind: Kind | None) -> str:

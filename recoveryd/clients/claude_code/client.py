@@ -36,6 +36,7 @@ class ClaudeCode(WithoutServer):
     title = "Claude Code"
     mends = "the newest Claude Code mends most faults before it sends them: update it"
     server = NoServer(title)
+    way_back = "go back with `/rewind` to a prompt before it, or start a new session"
 
     def __init__(self, settings: ClaudeCodeSettings) -> None:
         self._settings = settings
@@ -76,12 +77,7 @@ class ClaudeCode(WithoutServer):
 
     def takes_prompts(self, store: Store, session: str) -> bool:
         """Go by whose it is: what a subagent was asked for ended with the refusal."""
-        return not is_of_subagent(store, session)
-
-    def way_back(self, store: Store, session: str) -> str:
-        if not self.takes_prompts(store, session):
-            return "have the session that asked this subagent go on with the task"
-        return "go back with `/rewind` to a prompt before it, or start a new session"
+        return not is_of_subagent(store, session, unknown=False)  # what can't be read keeps nobody from being told
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:
         from recoveryd.clients.claude_code.editor import ClaudeCodeEditor  # late: only a repair needs it

@@ -61,6 +61,8 @@ class Opencode:
     edits_shift = False
     mends = ""
     listens = True  # at ports that are looked for
+    # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
+    way_back = "go on in a copy: type /fork, and choose the last prompt that was answered"
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -242,13 +244,7 @@ class Opencode:
 
     def takes_prompts(self, store: Store, session: str) -> bool:
         """Go by whose it is: a subagent's task ended with the refusal, and the TUI takes no prompt there (1.18.34)."""
-        return not is_of_subagent(store, session)
-
-    def way_back(self, store: Store, session: str) -> str:
-        if not self.takes_prompts(store, session):
-            return "have the session that asked this subagent go on with the task"
-        # Its copy of all (`--fork`) is refused, too, and so is /compact before 1.14 (python -m tests.e2e.next_steps).
-        return "go on in a copy: type /fork, and choose the last prompt that was answered"
+        return not is_of_subagent(store, session, unknown=False)  # what can't be read keeps nobody from being told
 
     def go_on(self, store: Store, session: str) -> str:
         if not self.takes_prompts(store, session):
