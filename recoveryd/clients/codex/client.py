@@ -136,10 +136,10 @@ class Codex(WithoutServer):
 def _resume(store: Store, session: str) -> str:
     """Make the command that opens a thread: where its own id does not, by the thread which began it."""
     assert isinstance(store, CodexThreads)
-    began, first, codex = _opened_by(store, session), "", rollout_paths.program(store.homes)
+    began, archived = _opened_by(store, session), False
     with suppress(RecoverydError):
-        first = f"{codex} unarchive {began} && " if store.archived(began) else ""
-    return f"{first}{codex} resume {began}"
+        archived = store.archived(began)
+    return rollout_paths.resume(store.homes, began, archived=archived)
 
 
 def _opened_by(store: Store, session: str) -> str:

@@ -59,6 +59,13 @@ def program(homes: Sequence[Path]) -> str:
     return f"{home_setting('CODEX_HOME', homes, '.codex')}codex"
 
 
+def resume(homes: Sequence[Path], thread: str, *, archived: bool) -> str:
+    """Make the command that opens a thread; one that is archived is refused before (0.169.0)."""
+    codex = program(homes)
+    first = f"{codex} unarchive {thread} && " if archived else ""
+    return f"{first}{codex} resume {thread}"
+
+
 def is_thread(text: str) -> bool:
     """Whether this can be the id of a thread of Codex."""
     return _IS_THREAD.fullmatch(text) is not None

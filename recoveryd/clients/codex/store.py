@@ -123,11 +123,10 @@ class CodexThreads(GrowingFiles[Found]):
         packed = self._packed.get(session_id)
         if packed is None:
             return False
-        codex = rollout_paths.program(self.homes)
-        first = f"{codex} unarchive {session_id} && " if packed[0][0] == rollout_paths.ARCHIVE else ""
+        opens = rollout_paths.resume(self.homes, session_id, archived=packed[0][0] == rollout_paths.ARCHIVE)
         raise FormError(
             f"Codex keeps thread {session_id} compressed, which recoveryd does not read: {self._path(packed)}.",
-            f"Codex writes it out again once it opens it, then try this again: {first}{codex} resume {session_id}",
+            f"Codex writes it out again once it opens it, then try this again: {opens}",
         )
 
     def opens(self, session_id: str) -> bool:
