@@ -107,7 +107,10 @@ def _weighed(session: Session, failure: Failure, known: Shortening, wires: Seque
     """Return the wires with all that is sent, where it counts by what answers took; of bytes all does."""
     from recoveryd.repair import counts_thinking  # late: only what is too long needs it
 
-    whole, by_bytes = [known.weighed(wire) for wire in wires], _size(failure, known).by_bytes
+    whole = [known.weighed(wire) for wire in wires]
+    if all(one is wire for one, wire in zip(whole, wires, strict=True)):
+        return wires  # as of most: nothing to build for it
+    by_bytes = _size(failure, known).by_bytes
     return whole if by_bytes or counts_thinking(whole[0].build(session), known.usages) else wires
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from recoveryd.clients.client import Asked, Prompt, Rest
 from recoveryd.clients.connection_owner import Owner
+from recoveryd.clients.opencode.processes import Listener
 from recoveryd.clients.opencode.prompting import prompt_body
 from recoveryd.clients.opencode.server_address import LocalServers
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -194,12 +195,14 @@ class _Talk:
     def folder(self) -> str:
         """The folder to ask about: where the client worked on the session last, or its own, if one is there alone."""
         last = (self.failure.folder if self.failure is not None else "") or self.directory
-        moved = last != self.directory and not self._at_home(last) and self._at_home(self.directory)
+        if last == self.directory:
+            return last
+        listening = self._listening()
+        moved = not _at_home(listening, last) and _at_home(listening, self.directory)
         return self.directory if moved else last
 
-    def _at_home(self, folder: str) -> list[str]:
-        listening = (known for known in self.servers.reached() if folder and known.may_have(self.store))
-        return [known.url for known in listening if _same(known.home, folder)]
+    def _listening(self) -> list[Listener]:
+        return [known for known in self.servers.reached() if known.may_have(self.store)]
 
     @property
     def path(self) -> str:
@@ -207,7 +210,7 @@ class _Talk:
 
     def ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer | None:
         until = min(time.monotonic() + self.call_s, self.deadline)
-        query = {"directory": self.folder} if self.folder else {}
+        query = {"directory": folder} if (folder := self.folder) else {}
         return self.servers.ask(url, method, path, deadline=until, patient=self.patient, query=query, body=body)
 
     def having(self) -> Iterator[str]:
@@ -215,10 +218,11 @@ class _Talk:
 
         One that is asked about a folder opens it: the others are not asked without need.
         """
-        if unquote(self.folder) != self.folder:
+        folder = self.folder
+        if unquote(folder) != folder:
             return  # 1.1 decodes a folder twice: it would work in another one
-        listening = [known for known in self.servers.reached() if known.may_have(self.store)]
-        at_home = self._at_home(self.folder)
+        listening = self._listening()
+        at_home = _at_home(listening, folder)
         nobody = True
         for url in filter(self._has, at_home):
             nobody = False
@@ -263,6 +267,10 @@ class _Talk:
     def object_at(self, url: str, path: str) -> Mapping[str, Any]:
         answer = self.ask(url, "GET", path)
         return answer.object() if answer is not None else {}
+
+
+def _at_home(listening: Iterable[Listener], folder: str) -> list[str]:
+    return [known.url for known in listening if folder and _same(known.home, folder)]
 
 
 def _same(home: str, directory: str) -> bool:
