@@ -53,9 +53,8 @@ def explain(arguments: argparse.Namespace) -> int:
 
     def say(out: Console) -> None:
         print_wrapped(out, _no_kind(error) if kind is None else f"{kind}: {cause(kind)}.")
-        if (
-            kind is not None and error.kind is not Kind.CONTEXT_OVERFLOW and not candidates(error)
-        ):  # its name tells that
+        by_name = error.kind is Kind.CONTEXT_OVERFLOW
+        if kind is not None and not by_name and not candidates(error):
             print_wrapped(out, _NOT_BY_WORDS.format(command=command_line("explain", session="ID")))
         print_wrapped(out, remedy(kind))
         if kind is not None and (names := families_with(kind)):

@@ -27,7 +27,7 @@ from recoveryd.diagnose import Context
 from recoveryd.doctor import quick_status
 from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import Ledger
-from recoveryd.settings import ignored, paths
+from recoveryd.settings import ignored_mark, paths
 
 _STORES_S = 10.0  # how often stores that are new are looked for
 _UNDER_WAY_S = 5.0  # what may change without a write is believed so long, and then asked again and again
@@ -111,7 +111,7 @@ class LiveSessions:
 
     def _note_ignored(self) -> None:
         """Have all sessions looked at again once their user ignored others: nothing is written to them."""
-        said = _ignored_now()
+        said = ignored_mark(paths.state_dir())
         if said != self._ignored:
             for store, session in self._rows:
                 self._due.setdefault(store, set()).add(session)
@@ -202,13 +202,6 @@ class LiveSessions:
             state = State.RUNNING if look.running else State.WAITING
             self._under_way[store.id, session] = now
         return row(title=root_title(store, session), state=state)
-
-
-def _ignored_now() -> str:
-    try:
-        return repr(ignored(paths.state_dir()))
-    except RecoverydError as error:  # said by the finding
-        return error.message
 
 
 def _look(store: Store, session: str) -> SessionStatus | None:

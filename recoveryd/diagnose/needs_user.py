@@ -11,7 +11,7 @@ from recoveryd.core import REFUSED, Entry, FormError, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
-from recoveryd.settings import ignored
+from recoveryd.settings import ignored_mark
 
 Found: TypeAlias = Assessment | None
 _Known: TypeAlias = dict[tuple[str, str], tuple[tuple[object, ...], Found]]  # sessions, and what they were like then
@@ -61,7 +61,7 @@ class NeedsUser:
         except RecoverydError as error:
             self.unlisted[store.id] = error.in_a_line
             return
-        alone = _ignored(context)
+        alone = ignored_mark(context.state_dir)
         for session in sorted(recent | of_old):
             entry = newest.get(session)
             found = self._look(context, store, session, entry, alone)
@@ -126,10 +126,3 @@ def _open(context: Context, store: Store, session: str) -> bool:
         return context.clients.of(store).under_way(store, session) is not None
     except RecoverydError:
         return True
-
-
-def _ignored(context: Context) -> str:
-    try:
-        return repr(ignored(context.state_dir))
-    except RecoverydError:
-        return ""

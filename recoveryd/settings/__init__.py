@@ -18,7 +18,7 @@ from recoveryd.settings.load import (
     variables,
 )
 from recoveryd.settings.logs import setup
-from recoveryd.settings.overrides import Pause, ignored, paused, why_held
+from recoveryd.settings.overrides import Pause, ignored, ignored_mark, paused, why_held
 from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, not_blank
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "create",
     "edit_text",
     "ignored",
+    "ignored_mark",
     "load",
     "load_sound",
     "may_forbid",

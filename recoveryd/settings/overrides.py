@@ -97,6 +97,14 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
     return tuple(str(item) for item in said)
 
 
+def ignored_mark(state_dir: Path) -> str:
+    """Return what differs once other sessions or folders are ignored, or it can't be read any more."""
+    try:
+        return repr(ignored(state_dir))
+    except RecoverydError as error:
+        return error.message
+
+
 def ignore(state_dir: Path, what: str) -> bool:
     """Add a session or folder to those that are left alone. Returns whether it is new there."""
     with _alone(state_dir):

@@ -31,6 +31,14 @@ def held(run: Run) -> int:
         return sum(bool(ledger.changes(entry.id)) for entry in ledger.history(99))
 
 
+def many_blank_answers(session: SessionBuilder) -> None:
+    """More records of a repair than are shown at once."""
+    for turn in range(scan.MOST + 3):
+        session.user(f"go {turn}")
+        session.assistant(" ")
+    session.user("next")
+
+
 class TestRepair:
     @pytest.mark.live
     def test_in_a_terminal_the_diffs_are_shown_once_and_a_no_changes_nothing(self, tree: Tree) -> None:
@@ -95,12 +103,6 @@ class TestRepair:
     ) -> None:
         """Who is asked can read each change before he agrees."""
 
-        def many_blank_answers(session: SessionBuilder) -> None:
-            for turn in range(scan.MOST + 3):
-                session.user(f"go {turn}")
-                session.assistant(" ")
-            session.user("next")
-
         session = tree.stuck(many_blank_answers, EMPTY)
         all_of_it = f"All of them: recoveryd scan --dry-run --session {session}"
         code, out, _ = run("scan", "--dry-run")
@@ -118,12 +120,6 @@ class TestRepair:
         assert shown in out, "nobody was asked: it is written by then"
 
     def test_who_is_asked_is_told_how_to_see_all_of_it_before(self, tree: Tree) -> None:
-        def many_blank_answers(session: SessionBuilder) -> None:
-            for turn in range(scan.MOST + 3):
-                session.user(f"go {turn}")
-                session.assistant(" ")
-            session.user("next")
-
         session = tree.stuck(many_blank_answers, EMPTY)
         shown = in_terminal("scan", "--repair", typed="n\n")
         assert f"All of them: recoveryd scan --dry-run --session {session}" in " ".join(shown.text.split())

@@ -1,8 +1,7 @@
 """What `@ai-sdk/amazon-bedrock` sends for a stored session: Amazon Bedrock's Converse API.
 
-The blocks are written as Anthropic's: a `toolUse` is a tool_use, a `reasoningText` is thinking, the name of
-a document its title. Held to the bodies that
-the real client sent (tests/e2e/test_doors.py).
+The blocks are written as Anthropic's: a `toolUse` is a tool_use, a `reasoningText` is thinking, the name of a document
+its title. Held to the bodies that the real client sent (tests/e2e/test_doors.py).
 """
 
 from __future__ import annotations
