@@ -12,7 +12,7 @@ import pytest
 from loguru import logger
 
 from recoveryd.api import recover
-from recoveryd.clients import Config, SessionStatus, Store, find_stores
+from recoveryd.clients import Config, SessionStatus, Store, find_stores, is_of_subagent
 from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
@@ -524,21 +524,24 @@ def test_what_another_process_was_answered_since_is_not_in_the_memory_of_the_one
     assert bool(held) == (since in {"", "another process"})
 
 
-def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", [".claude", "my work"])
+def test_a_session_in_the_background_is_to_be_stopped_by_its_job(tmp_path: Path, folder: str) -> None:
     """`claude --resume` only shows what runs there, and `/exit` lets it run (2.1.330)."""
     made = Transcript()
     made.user("q")
-    made.write(tmp_path / ".claude" / "projects")
-    store, client = ClaudeCodeTranscripts(tmp_path / ".claude" / "projects"), ClaudeCode(ClaudeCodeSettings())
+    home = tmp_path / folder
+    made.write(home / "projects")
+    store, client = ClaudeCodeTranscripts(home / "projects"), ClaudeCode(ClaudeCodeSettings())
     assert store.load(made.session)
-    (tmp_path / ".claude" / "sessions").mkdir()
+    (home / "sessions").mkdir()
 
     def told(**of: object) -> str:
         note = {"sessionId": made.session, "startedAt": 5000, "kind": "bg", "jobId": "d1486caf", **of}
-        (tmp_path / ".claude" / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(note))
+        (home / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(note))
         return client.unread(store, made.session, 6.0)
 
-    stopped = f"in the background as it was before: `claude stop d1486caf`, then `claude --resume {made.session}`"
+    claude = f"CLAUDE_CONFIG_DIR='{home}' claude" if folder != ".claude" else "claude"
+    stopped = f"in the background as it was before: `{claude} stop d1486caf`, then `{claude} --resume {made.session}`"
     assert told() == f"Claude Code has this session open {stopped}"
     for terminal in ({"kind": "interactive"}, {"jobId": None}, {"jobId": "$(x)"}, {"jobId": ["a"]}):
         assert "quit it, then" in told(**terminal), terminal
@@ -663,6 +666,9 @@ def test_one_whose_parent_cannot_be_read_hides_none_of_the_others(run: Run, monk
     monkeypatch.setattr(ClaudeCodeTranscripts, "about", fails)
     code, out, err = run("scan")
     assert (code, err) == (1, "") and odd in out and other in out
+    store, client = ClaudeCodeTranscripts(projects), ClaudeCode(ClaudeCodeSettings())
+    assert client.way_back in next_step(Kind.EMPTY_CONTENT, client, store, odd), "it is told as one of its user's own"
+    assert is_of_subagent(store, odd, unknown=True), "and is looked at again"
 
 
 @pytest.mark.live

@@ -315,6 +315,7 @@ def test_the_most_specific_sentence_wins(text: str, kind: Kind) -> None:
         ("[1210] 图片输入格式/解析错误", Kind.MEDIA_REJECTED),
         ("Failed to deserialize the JSON body: messages[3]: missing field `content` at line 1", Kind.EMPTY_CONTENT),
         ("Unknown name \"thoughtSignature\" at 'contents[3].parts[0]'", Kind.THINKING_SIGNATURE_INVALID),
+        ("The encrypted content of item rs_1 is invalid.", Kind.REASONING_ITEM),
     ],
 )
 def test_sentences_of_gateways_and_servers_that_were_met_later(text: str, kind: Kind) -> None:
@@ -389,8 +390,14 @@ def test_names_of_errors_around_a_sentence_are_none_of_its_words(words: str) -> 
         )
 
 
-def test_an_image_of_a_type_that_is_not_taken_is_told_with_that_status_too() -> None:
-    words = "415 Unsupported Media Type: the image type image/heic is not supported"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "415 Unsupported Media Type: the image type image/heic is not supported",
+        "the image type image/heic is an unsupported media type",
+    ],
+)
+def test_an_image_of_a_type_that_is_not_taken_is_told_with_that_status_too(words: str) -> None:
     assert kind_of(words) == Kind.MEDIA_REJECTED
 
 
