@@ -12,6 +12,7 @@ from recoveryd.clients.codex import rollout_paths, thread
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
+from recoveryd.clients.codex.thread_head import another
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store, lineage
 from recoveryd.core import (
@@ -46,9 +47,10 @@ class Codex(WithoutServer):
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         if not kind_info(kind).shortened:
             return ""
+        assert isinstance(store, CodexThreads)
         began = _opened_by(store, failure.session)
         if began != failure.session:
-            return thread.ANOTHER.format(began)
+            return another(store.resume(began))
         return "`/compact` it, and where that is refused, start a new session"
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:
@@ -136,10 +138,7 @@ class Codex(WithoutServer):
 def _resume(store: Store, session: str) -> str:
     """Make the command that opens a thread: where its own id does not, by the thread which began it."""
     assert isinstance(store, CodexThreads)
-    began, archived = _opened_by(store, session), False
-    with suppress(RecoverydError):
-        archived = store.archived(began)
-    return rollout_paths.resume(store.homes, began, archived=archived)
+    return store.resume(_opened_by(store, session))
 
 
 def _opened_by(store: Store, session: str) -> str:

@@ -15,10 +15,10 @@ from recoveryd.clients.codex import (
     in_place,
     newest_turn,
     open_threads,
-    rollout_lines,
     rollout_paths,
     state_database,
     thread,
+    thread_head,
 )
 from recoveryd.clients.codex.newest_turn import NewestTurns
 from recoveryd.clients.growing_files import GrowingFiles
@@ -30,7 +30,6 @@ from recoveryd.core import (
     Edit,
     Entry,
     FormError,
-    Json,
     NotFoundError,
     RefusedError,
     Session,
@@ -91,7 +90,7 @@ class CodexThreads(GrowingFiles[Found]):
                 try:
                     turns = newest_turn.read_on(fd, self.id, session_id, self._turns.get(session_id))
                     if turns.failures and not turns.asked[0]:
-                        provider = _meta(fd, path).get("model_provider")
+                        provider = thread_head.meta_of(json_lines.line_at(fd, 0, path)).get("model_provider")
                         turns = turns.of(clean(provider, 80) if isinstance(provider, str) else "")
                 except OSError as error:
                     raise tree.error_of(error, f"read {path}") from error
@@ -107,7 +106,7 @@ class CodexThreads(GrowingFiles[Found]):
             return known
         try:
             with self._open(session_id) as (fd, path):
-                found = thread.about(json_lines.forward(fd, path, most=_HEAD), _TITLE)
+                found = thread_head.about(json_lines.forward(fd, path, most=_HEAD), _TITLE)
         except NotFoundError:
             return About()
         except OSError as error:
@@ -123,25 +122,28 @@ class CodexThreads(GrowingFiles[Found]):
         packed = self._packed.get(session_id)
         if packed is None:
             return False
-        opens = rollout_paths.resume(self.homes, session_id, archived=packed[0][0] == rollout_paths.ARCHIVE)
         raise FormError(
             f"Codex keeps thread {session_id} compressed, which recoveryd does not read: {self._path(packed)}.",
-            f"Codex writes it out again once it opens it, then try this again: {opens}",
+            f"Codex writes it out again once it opens it, then try this again: {self.resume(session_id)}",
         )
 
     def opens(self, session_id: str) -> bool:
         """Whether the client opens the thread by its own id, and not by that of the one whose agent it is alone."""
         try:
             with self._open(session_id) as (fd, path):
-                return thread.opens(_meta(fd, path))
+                return thread_head.opens(thread_head.meta_of(json_lines.line_at(fd, 0, path)))
         except NotFoundError:
             return True
         except OSError as error:
             raise tree.error_of(error, f"read the rollout of {session_id}") from error
 
-    def archived(self, session_id: str) -> bool:
-        """Whether the client has the thread among those that its user put away. NotFoundError, StoreError."""
-        return self._find(session_id)[0][0] == rollout_paths.ARCHIVE
+    def resume(self, session_id: str) -> str:
+        """Make the command that opens a thread. What can't be found now must not keep its user from being told."""
+        found = self._packed.get(session_id)
+        with suppress(NotFoundError, StoreError):
+            found = self._find(session_id)
+        archived = found is not None and found[0][0] == rollout_paths.ARCHIVE
+        return rollout_paths.resume(self.homes, session_id, archived=archived)
 
     def unreadable(self, session_id: str, *, whole: bool = False) -> bool:
         """Whether the client can't open the thread: by its first line, and its last."""
@@ -165,7 +167,7 @@ class CodexThreads(GrowingFiles[Found]):
                 )
             try:
                 lines = json_lines.forward(fd, path)
-                return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines)
+                return thread.assemble(self.id, session_id, path, self.about(session_id).title, lines, self.resume)
             except OSError as error:
                 raise tree.error_of(error, f"read {path}") from error
 
@@ -332,12 +334,6 @@ class CodexThreads(GrowingFiles[Found]):
                     yield folders, entry.name
         for name in below:
             yield from self._names((*folders, name), deeper - 1)
-
-
-def _meta(fd: int, path: str) -> Json:
-    """Return what the first line tells; nothing where it can't be read."""
-    line = rollout_lines.tidied(json_lines.line_at(fd, 0, path) or b"")
-    return rollout_lines.payload(rollout_lines.parse(line) or {})
 
 
 def _of_files(changes: Iterable[Change]) -> dict[str, list[in_place.Placed]]:

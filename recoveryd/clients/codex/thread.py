@@ -15,21 +15,15 @@ from recoveryd.clients.codex import rollout_lines
 from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of, turn_begun
 from recoveryd.clients.codex.rollout_lines import first_line_fault
-from recoveryd.clients.codex.rollout_paths import is_thread
+from recoveryd.clients.codex.thread_head import Resume, instead, instead_of_fork, opens, text_of
 from recoveryd.clients.json_lines import Line
-from recoveryd.clients.store import About
-from recoveryd.core import FormError, Json, Message, Part, Session, StoreError, clean
+from recoveryd.core import FormError, Json, Message, Part, Session, StoreError
 
 # Types of parts that are no items: the first line, a compaction, a rollback, the last line where it is damaged.
 META, COMPACTED, ROLLED_BACK, LAST = "rollout_meta", "rollout_compacted", "rollout_rolled_back", "rollout_last"
 _LAST_PLACE = 999_999  # of LAST in its line, behind all items
 _INPUT = frozenset({"user", "developer", "system"})
 _OUTPUTS = ("_output",)
-# What a user message begins with that nobody typed.
-_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill", "<user_shell_")
-_INSTEAD = "start a new session"
-ANOTHER = "have the thread whose agent this is (`codex resume {}`) begin another one"  # opened anew, a reviewer, too
-_REVIEWER = "guardian_review"  # of a thread whose model judges what another one's asks leave for (0.169.0)
 MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
@@ -67,8 +61,8 @@ class _Turn:
 class _Reader:
     """Puts a thread together, line by line."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, resume: Resume) -> None:
+        self._path, self._resume = path, resume
         self.meta: Json = {}
         self.first: Part | None = None
         self.turns: list[_Turn] = []
@@ -97,7 +91,7 @@ class _Reader:
         match data.get("type"):
             case "session_meta":
                 what = f"{self._path} has two session_meta lines"
-                raise FormError(f"{what}: no such thread is repaired; {_instead(self.meta)}.")
+                raise FormError(f"{what}: no such thread is repaired; {instead(self.meta, self._resume)}.")
             case "response_item":
                 self._keep(line)
                 self._item(line, payload)
@@ -126,10 +120,9 @@ class _Reader:
             raise StoreError(f"{self._path} does not begin with a session_meta line; it is left alone.")
         self.meta = rollout_lines.payload(data)
         if self.meta.get("history_base"):
-            instead = _instead_of_fork(self.meta)
             what = f"{self._path} goes on from another file (it is a fork, or turns were taken back)"
             shorter = "if it is too long, `/compact` it, else " if opens(self.meta) else ""
-            raise FormError(f"{what}: no such thread is repaired; {shorter}{instead}.")
+            raise FormError(f"{what}: no such thread is repaired; {shorter}{instead_of_fork(self.meta, self._resume)}.")
         about = {key: self.meta.get(key) for key in ("base_instructions", "model_provider", "cli_version")}
         self._about = {"type": META, "fault": fault, **about}
         self._ordinals = "ordinal" in data
@@ -141,7 +134,7 @@ class _Reader:
         """
         if self._unsure:
             what = f"has a compaction of an unknown form{self._unsure}"
-            raise FormError(f"{self._path} {what}: no such thread is repaired; {_instead(self.meta)}.")
+            raise FormError(f"{self._path} {what}: no such thread is repaired; {instead(self.meta, self._resume)}.")
         last, number = self._last, self._number
         data = rollout_lines.parse(last.raw) if last is not None and last.offset and self._ordinals else None
         if last is not None and data is not None and "ordinal" not in data and number is not None:
@@ -158,7 +151,7 @@ class _Reader:
         turn = self._turn(line)
         if part.type == CONFIGURATION:
             self._about["configured"] = self._about.get("model")
-        if part.type in OF_THE_CLIENT or (part.type == "message" and _text(payload, "role") in _INPUT):
+        if part.type in OF_THE_CLIENT or (part.type == "message" and text_of(payload, "role") in _INPUT):
             turn.input.append(part)
         else:
             turn.output.append(part)
@@ -208,7 +201,7 @@ class _Reader:
             what = item.get("type") if isinstance(item, Mapping) else None
             self._turn(line).asked |= kind == "user_message" or what == "UserMessage"
             if what == "EnteredReviewMode":
-                self._review = _text(payload, "turn_id")
+                self._review = text_of(payload, "turn_id")
                 self.turns.append(_Turn(self._review, at, review=True))
 
 
@@ -217,11 +210,11 @@ _READ = frozenset(
 )
 
 
-def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line]) -> Session:
+def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Line], resume: Resume) -> Session:
     """Make a thread's session of the lines of a rollout. StoreError where it is not safe to say what the client makes
     of them.
     """
-    reader = _Reader(path)
+    reader = _Reader(path, resume)
     for line in lines:
         reader.read(line)
     reader.end()
@@ -234,81 +227,12 @@ def assemble(store: str, thread: str, path: str, title: str, lines: Iterable[Lin
     messages = [Message("meta", {"role": "meta"}, _owned("meta", [reader.first]), b"", 1)]
     for turn in reader.turns:
         messages += [replace(message, at=len(messages) + n) for n, message in enumerate(_messages(turn), 1)]
-    return Session(store, thread, tuple(messages), title, _text(reader.meta, "cwd"))
-
-
-def _parent(meta: Json) -> str | None:
-    """Return the thread whose agent this one is, or who reviews its approvals; None where a person began it."""
-    parent = _text(meta, "parent_thread_id")
-    return parent if meta.get("thread_source") in ("subagent", _REVIEWER) and is_thread(parent) else None
-
-
-def opens(meta: Json) -> bool:
-    """Whether Codex opens a thread by its own id: one that a person began, or an agent of its first kind (0.169.0)."""
-    agent = _parent(meta) is not None
-    return not agent or (meta.get("multi_agent_version") != "v2" and meta.get("thread_source") != _REVIEWER)
+    return Session(store, thread, tuple(messages), title, text_of(reader.meta, "cwd"))
 
 
 def about_thread(session: Session) -> Json:
     """Return what a thread's own lines say of it: its provider, its model, its first words; empty where none does."""
     return next((part.data or {} for message in session.messages for part in message.parts if part.type == META), {})
-
-
-def _instead(meta: Json) -> str:
-    """Tell what to do in the place of a thread that can't be repaired. No person can begin an agent (0.169.0)."""
-    if _parent(meta) is None:
-        return _INSTEAD
-    return ANOTHER.format(_text(meta, "session_id") or _parent(meta))  # of a person's, also for an agent's agent
-
-
-def _instead_of_fork(meta: Json) -> str:
-    """Tell what to do in the place of a thread that goes on from another file: what is repaired in the thread that it
-    was made from, it is sent with, too (seen on 0.169.0).
-    """
-    base = meta.get("history_base")
-    source = _text(base, "thread_id") if isinstance(base, Mapping) else ""
-    if source == meta.get("id") or not is_thread(source):
-        return _instead(meta)
-    prompt = f"prompt the one that it was made from (`codex resume {source}`), and load this one anew"
-    return f"{prompt}: what is repaired there holds here, too; else {_INSTEAD}"
-
-
-def about(lines: Iterable[Line], longest: int) -> About:
-    """Read title, folder and parent of a thread from its first lines. The title is what its user asked first, in so
-    many characters.
-    """
-    meta: Json | None = None
-    for line in lines:
-        data = rollout_lines.parse(rollout_lines.tidied(line.raw)) or {}
-        payload = rollout_lines.payload(data)
-        if meta is None and data.get("type") == "session_meta":
-            meta = payload
-        elif data.get("type") == "response_item" and is_prompt(payload):
-            return About(clean(_title(payload), longest), _text(meta or {}, "cwd"), _parent(meta or {}))
-    return About("", _text(meta or {}, "cwd"), _parent(meta or {}))
-
-
-def _title(prompt: Json) -> str:
-    """Return the first words of a prompt, without the marks around a picture, and what stands between them."""
-    inside = False
-    for text in (text for text in _texts(prompt) if isinstance(text, str)):
-        if not inside and not text.startswith("<image name="):
-            return text
-        inside = text != "</image>"
-    return ""
-
-
-def is_prompt(item: Json) -> bool:
-    """Whether an item of a thread is what a person asked, and not what the client tells the model of itself."""
-    if item.get("type") != "message" or item.get("role") != "user":
-        return False
-    first = next((text for text in _texts(item) if isinstance(text, str)), "")
-    return not first.startswith(_CONTEXT)
-
-
-def _texts(item: Json) -> list[object]:
-    content = item.get("content")
-    return [one.get("text") for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
 
 
 def _messages(turn: _Turn) -> list[Message]:
@@ -343,8 +267,3 @@ def _messages(turn: _Turn) -> list[Message]:
 
 def _owned(message: str, parts: list[Part]) -> tuple[Part, ...]:
     return tuple(Part(part.id, message, part.data, part.raw) for part in parts)
-
-
-def _text(data: Json, key: str) -> str:
-    value = data.get(key)
-    return value if isinstance(value, str) else ""

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, TOOLS, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
-from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, about_thread, in_history, is_prompt
+from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, about_thread, in_history
+from recoveryd.clients.codex.thread_head import is_prompt
 from recoveryd.core import Block, Json, Part, Request, Session, Turn, Unsendable
 
 _OUTPUT_OF: Mapping[str, str] = {

@@ -489,6 +489,30 @@ def test_an_agent_with_the_lines_of_its_parent_is_left_to_that_one(tmp_path: Pat
     assert (place.store.about(THREAD).parent, place.store.about(THREAD).directory) == (ROOT, "/p")
 
 
+def test_the_thread_to_go_to_instead_is_opened_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its own home, and one that is archived once it is in use again."""
+    monkeypatch.setenv("HOME", str(tmp_path / "another user's"))
+    place = agent(tmp_path / "a")
+    place.rollout.stuck()
+    failure = place.store.look(THREAD).failure
+    assert failure is not None
+    codex = f"CODEX_HOME={place.rollout.home} codex"
+    another = f"have the thread whose agent this is (`{codex} resume {ROOT}`) begin another one"
+    assert place.clients.of(place.store).advice(place.store, failure, Kind.CONTEXT_OVERFLOW) == another
+    place.rollout.line("session_meta", {"id": ROOT, "session_id": ROOT, "cwd": "/elsewhere"})
+    event = place.heal()
+    assert event is not None and event.detail.endswith(f"{another}.")
+
+    place, source = forked(tmp_path / "f"), "01a201b9-0000-7263-872f-20dfb3075cd3"
+    place.rollout.stuck()
+    made_from, archive = Rollout(place.rollout.home, source).path, place.rollout.home / "archived_sessions"
+    archive.mkdir()
+    made_from.rename(archive / made_from.name)
+    codex = f"CODEX_HOME={place.rollout.home} codex"
+    event = place.heal()
+    assert event is not None and f"(`{codex} unarchive {source} && {codex} resume {source}`), and" in event.detail
+
+
 @pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize("calls", [False, True])
 def test_a_fork_counts_as_stuck_only_where_it_was_refused(tmp_path: Path, calls: bool, refused: bool) -> None:
