@@ -2,7 +2,8 @@
 
 In this order, and no further than the target: give back what a failed compaction hid; cut one thing that is a quarter
 of the limit alone; clear old tool outputs; those of the present turn; cut old inputs of tools; set the oldest thinking
-aside. Only where all that can't do it, and then instead of it, all before a point is replaced by an extract.
+aside. Where all that can't do it, the documents that no answer stands behind go first. Only where that can't do it
+either, and then instead of it, all before a point is replaced by an extract.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from recoveryd.core import Block, Edits, Kind, Request, Session, Shortener, merged
+from recoveryd.core import Block, Edits, Json, Kind, Request, Session, Shortener, merged
 from recoveryd.core import edited as with_edits
 from recoveryd.repair.extract import extract_before
 from recoveryd.repair.inputs import ShortenInput
 from recoveryd.repair.measure import Measure
 from recoveryd.repair.outline import Outline
+from recoveryd.repair.scales import documents
 
 ALONE = 0.25  # of the limit: one thing that is longer is cut first
 OUTPUTS_KEPT = 40_000  # tokens of the newest outputs before the last two turns
@@ -19,6 +20,7 @@ LONGEST_INPUT = 2_000  # characters of a text in an old input
 _LEAST_KEPT = 8_000  # characters of a thing that is cut
 _CLEARED = 33  # characters of the words in the place of an output
 _TOO_MANY_BYTES = "the request had too many bytes"
+_TOO_LONG_WITH_IT = "the conversation is longer than the model takes with it"
 _LOOKS = 3  # at what was done: by then it fits, or never does
 _EXTRACT = 0.04  # of the target: the extract
 SLACK = 0.01  # of the target, for what words in the place of others take
@@ -103,8 +105,9 @@ class ShorterSoFar:
 
     def back_to(self, edits: Edits) -> None:
         """Go back to where these were all its edits."""
-        self.edits = edits
-        self.look()
+        if edits != self.edits:
+            self.edits = edits
+            self.look()
 
     @property
     def need(self) -> float:
@@ -178,6 +181,23 @@ def oldest_media(work: ShorterSoFar) -> Iterable[Saving]:
 
 def _take_out_media(block: Block, editor: Shortener) -> Edits:
     return editor.take_out_media(block, lambda _: _TOO_MANY_BYTES, _TOO_MANY_BYTES)
+
+
+def unanswered_documents(work: ShorterSoFar) -> Iterable[Saving]:
+    """List, as a step, the documents that no answer stands behind, where it is known what they take, and what the
+    client's own does.
+    """
+    for one in work.outline.placed[work.outline.newest_answer :] if work.measure.base else ():
+        block = one.block
+        if block.part_id and block.message_id in work.measure.scales.pages and documents(block.body):
+            yield Saving(block, work.measure.tokens(block), partial(_take_out_documents, block))
+
+
+def _take_out_documents(block: Block, editor: Shortener) -> Edits:
+    def fault(source: Json) -> str | None:
+        return None if str(source.get("media_type")).startswith("image/") else _TOO_LONG_WITH_IT
+
+    return editor.take_out_media(block, fault, _TOO_LONG_WITH_IT)
 
 
 def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:
@@ -257,27 +277,36 @@ def replace_by_extract(work: ShorterSoFar) -> bool:
 
 
 def make_room(work: ShorterSoFar, limit: float) -> None:
-    """Take all steps, until the target is met; else the extract instead of those behind the first."""
+    """Take all steps, until the target is met; else, instead of those behind the first, that of unanswered documents
+    and then them, where that does; else the extract.
+    """
     if work.fits:
         return
     cut_what_is_huge(work, limit)
     whole = work.edits
     sorts = (old_outputs, present_outputs, old_inputs, oldest_thinking)
+    _take_if_enough(work, sorts)
+    stripped = work.edits
+    if not work.fits and any(True for _ in unanswered_documents(work)):
+        work.back_to(whole)
+        _take_if_enough(work, (unanswered_documents, *sorts))
+    if work.fits:
+        return
+    work.back_to(whole)
+    if replace_by_extract(work):
+        take(work, [partial(step, spare=1) for step in (old_outputs, present_outputs, old_inputs)])
+    else:
+        work.back_to(stripped)
+
+
+def _take_if_enough(work: ShorterSoFar, sorts: Sequence[Callable[[ShorterSoFar], Iterable[Saving]]]) -> None:
+    """Take the first of `sorts` that together save enough; nothing where all don't."""
     known: list[list[Saving]] = []
     for step in sorts:
         known.append(list(step(work)))
         if most_saved(option for options in known for option in options) >= work.need:
             take(work, sorts, known)
-            break
-    if work.fits:
-        return
-    stripped = work.edits
-    if stripped != whole:
-        work.back_to(whole)
-    if replace_by_extract(work):
-        take(work, [partial(step, spare=1) for step in (old_outputs, present_outputs, old_inputs)])
-    else:
-        work.back_to(stripped)
+            return
 
 
 def take(

@@ -503,12 +503,50 @@ def test_the_pages_of_a_document_count_as_what_answers_and_the_refusal_tell(
     assert abs(sent - made.after) < 0.04 * sent
 
 
-def test_a_document_that_no_answer_stands_behind_is_named_in_the_place_of_system_and_tools() -> None:
+def _read(at: str) -> Session:
+    """Talk, and then a PDF of many pages that nobody answered, `at` the prompt or the output of a tool."""
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    LONG["talk"].turns(builder, rng)
+    builder.user(*([PDF] if at == "prompt" else []), "what does the report say?")
+    if at == "tool":
+        read = tool("read", {"filePath": "/report.pdf"}, "PDF read successfully", attachments=[PDF, file(PICTURE)])
+        builder.assistant(reasoning("so"), read)
+    return as_session(spent(builder.planted()))
+
+
+@pytest.mark.parametrize("at", ["prompt", "tool"])
+def test_a_document_that_nobody_answered_goes_in_the_place_of_all_that_was_said(at: str) -> None:
+    session = _read(at)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    made = _shorter(_long(session, size=Size(asked, asked - 5_000)))
+    assert _actions(made) == {"take_out_media": 1}
+    sent = _sent(session, made)
+    assert abs(_with_pages(sent) - made.after) < 0.04 * made.after
+    said = json.dumps(sent)
+    assert "was taken out: the conversation is longer than the model takes with it]" in said
+    assert ('"image/png"' in said) == (at == "tool")
+    assert refusal(edited(session, made.edits), thinking=True, form=Form.named("new")) is None
+
+
+def test_a_document_that_nobody_answered_goes_with_no_more_than_has_to_go_besides() -> None:
+    """Where the outputs do it alone it stays, and it goes where they do not; then few of them do."""
+    session = _with_pdf(40, 0)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    limits = {limit: _actions(_shorter(_long(session, size=Size(asked, limit)))) for limit in (230_000, 180_000)}
+    assert set(limits[230_000]) == {"clear_output"}
+    assert limits[180_000]["take_out_media"] == 1
+    assert 0 < limits[180_000]["clear_output"] < limits[230_000]["clear_output"]
+
+
+def test_a_document_stays_where_the_rest_alone_is_too_long_and_is_named_with_what_it_takes() -> None:
     session = _with_pdf(2, 0)
     asked = _with_pages(body(_wire("new").build(session), thinking=True))
-    made = shorten(_long(session, size=Size(asked, 110_000)))
-    assert isinstance(made, Refusal)
-    assert re.search(r"and documents in it have about 12\dk: take the prompt with them back, choose", made.reason)
+    for fields in ({"size": Size(asked, 13_000)}, {"size": Size(asked, 110_000), "usages": ()}):
+        made = shorten(_long(session, **fields))
+        assert isinstance(made, Refusal)
+        assert re.search(
+            r"and documents in it.* have about 1[23]\dk: take the prompt with them back, choose", made.reason
+        )
 
 
 def test_a_document_before_the_first_answer_is_named_beside_system_and_tools() -> None:
