@@ -6,7 +6,7 @@ imports another.
 
 from __future__ import annotations
 
-from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings, is_of_subagent, way_back
+from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellSettings, way_back
 from recoveryd.clients.find import Clients, Config, Whose, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
@@ -21,14 +21,13 @@ from recoveryd.clients.store import (
     all_written,
     is_abandoned,
     is_store_of,
-    lineage,
+    is_there,
     may_be_there,
-    root_session,
-    root_title,
     stored_images,
     stores_having,
     untouched,
 )
+from recoveryd.clients.whose_subagent import is_of_subagent, lineage, root_session, root_title
 
 __all__ = [
     "SETTLE_S",
@@ -57,6 +56,7 @@ __all__ = [
     "is_abandoned",
     "is_of_subagent",
     "is_store_of",
+    "is_there",
     "lineage",
     "may_be_there",
     "read_error",

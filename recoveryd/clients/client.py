@@ -22,7 +22,6 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
-    RecoverydError,
     Refusal,
     Session,
     Wire,
@@ -286,14 +285,6 @@ def seen_here_alone(client: Client, service: Client, env: Mapping[str, str]) -> 
     """
     known = {store.id for store in service.stores({"HOME": env.get("HOME") or str(Path.home())})}
     return [store for store in client.stores(env) if store.id not in known]
-
-
-def is_of_subagent(store: Store, session: str, *, unknown: bool) -> bool:
-    """Whether another session asked this one; `unknown` where that can't be read now."""
-    try:
-        return store.about(session).parent is not None
-    except RecoverydError:
-        return unknown
 
 
 def way_back(client: Client, store: Store, session: str) -> str:

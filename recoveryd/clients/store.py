@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from recoveryd.core import Change, Diagnosis, Edit, Entry, Failure, Json, RecoverydError, RefusedError, Session
+from recoveryd.core import (
+    Change,
+    Diagnosis,
+    Edit,
+    Entry,
+    Failure,
+    FormError,
+    Json,
+    RecoverydError,
+    RefusedError,
+    Session,
+)
 
 State = Literal["before", "after", "other"]
 
@@ -249,37 +260,17 @@ class Store(Protocol):
         """
 
 
+def is_there(store: Store, session_id: str) -> bool:
+    """Whether a session is in a store, be it in a form that can't be read now. StoreError."""
+    try:
+        return store.has(session_id)
+    except FormError:
+        return True
+
+
 def is_store_of(store: Store, store_id: str) -> bool:
     """Whether a store is the one that an id means, also after it was moved away and linked to."""
     return store.id == store_id or store.id == os.path.realpath(store_id)
-
-
-_DEEPEST = 16  # subagents of subagents
-
-
-def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
-    """Go, by what a store tells, from a session to the one whose subagent it is, and so on up to the one that a person
-    began.
-    """
-    for _ in range(_DEEPEST):
-        about = store.about(session_id)
-        yield session_id, about
-        if about.parent is None:
-            break
-        session_id = about.parent
-
-
-def root_session(store: Store, session_id: str) -> tuple[str, str]:
-    """Return, by what a store tells, the session that a person began, of which this may be a subagent; its title."""
-    titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
-    return titled[-1] if titled else (session_id, "")
-
-
-def root_title(store: Store, session_id: str) -> str:
-    """Return, by what a store tells, the title of the session that a person began, of which this one may be a
-    subagent.
-    """
-    return root_session(store, session_id)[1]
 
 
 def stored_images(store: Store, changes: Sequence[Change]) -> list[State]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_of_subagent, is_store_of
-from recoveryd.core import REFUSED, Entry, FormError, Outcome, RecoverydError
+from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_of_subagent, is_store_of, is_there
+from recoveryd.core import REFUSED, Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
@@ -57,7 +57,7 @@ class NeedsUser:
                 return
             recent = set(store.written_since(context.since_ms))
             unhealed = [session for session, entry in newest.items() if entry.outcome in _UNHEALED]
-            of_old = {session for session in unhealed if _has(store, session)}
+            of_old = {session for session in unhealed if is_there(store, session)}
         except RecoverydError as error:
             self.unlisted[store.id] = error.in_a_line
             return
@@ -82,14 +82,6 @@ class NeedsUser:
         if state and look is not None and _lasts(context, store, session, look, found, resting=resting):
             self._known[key] = basis, found
         return found
-
-
-def _has(store: Store, session: str) -> bool:
-    """Whether a session is there. One that its client keeps in a form that is not read is in no use now."""
-    try:
-        return store.has(session)
-    except FormError:
-        return False
 
 
 def _stamp(store: Store, session: str) -> Stamp | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from recoveryd.clients import Store, is_store_of
-from recoveryd.core import FormError
+from recoveryd.clients import Store, is_store_of, is_there
 from recoveryd.ledger import KnownStores, Ledger
 
 
@@ -24,20 +23,13 @@ def follow_moved(store: Store, ledger: Ledger) -> None:
         leads_here = os.path.realpath(before) == store.id
         if before == store.id or (os.path.lexists(before) and not leads_here):
             continue
-        sessions = [session for session in known.sessions(before) if _has(store, session)]
+        sessions = [session for session in known.sessions(before) if is_there(store, session)]
         if leads_here or (mine and places.get(before) == mine):
             known.move(before, store.id, sessions)
         else:
             known.learn(before, store.id, sessions)
     if mine and (places.get(store.id), known.clients().get(store.id)) != (mine, store.client):
         known.place(store.id, mine, store.client)
-
-
-def _has(store: Store, session: str) -> bool:
-    try:
-        return store.has(session)
-    except FormError:  # it is there
-        return True
 
 
 def find_store(stores: Iterable[Store], ledger: Ledger, store_id: str) -> Store | None:

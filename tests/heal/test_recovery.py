@@ -22,7 +22,7 @@ from recoveryd.clients.opencode import pruning
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.quiet import SETTLE_S
-from recoveryd.clients.store import root_title
+from recoveryd.clients.whose_subagent import root_title
 from recoveryd.core import failpoint
 from recoveryd.core.edits import edited
 from recoveryd.core.errors import BusyError, ConflictError, StoreError

@@ -10,10 +10,11 @@ from recoveryd.clients.claude_code import transcript_paths
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
-from recoveryd.clients.client import Client, ShellSettings, is_of_subagent, seen_here_alone
+from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.store import Store
+from recoveryd.clients.whose_subagent import is_of_subagent
 from recoveryd.core import (
     Block,
     ConfigProblem,

@@ -14,7 +14,8 @@ from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread_head import another
 from recoveryd.clients.no_server import NoServer, WithoutServer
-from recoveryd.clients.store import Store, lineage
+from recoveryd.clients.store import Store
+from recoveryd.clients.whose_subagent import lineage
 from recoveryd.core import (
     Block,
     ConfigProblem,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings, is_of_subagent
+from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
 from recoveryd.clients.opencode import (
     processes,
     prompting,
@@ -29,6 +29,7 @@ from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.shortening import Shortening
 from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.whose_subagent import is_of_subagent
 from recoveryd.core import (
     ActiveError,
     Block,

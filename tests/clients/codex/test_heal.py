@@ -31,7 +31,7 @@ from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.diagnose import Case, Context, Next, Triage, diagnose
 from recoveryd.diagnose.needs_user import NeedsUser
 from recoveryd.doctor import Sources, bundle
-from recoveryd.heal import Recovery, finish_interrupted, take_back
+from recoveryd.heal import Recovery, finish_interrupted, follow_moved, take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 from tests.crash_matrix.child import run
@@ -329,6 +329,24 @@ def test_a_thread_that_its_client_compressed_is_not_told_as_deleted_nor_as_undon
     with place.ledger() as ledger:
         take_back(place.store, ledger, place.state, event.id, force=force)
     assert place.rollout.bytes() == before
+
+
+def test_a_compressed_thread_moves_with_its_home_and_keeps_no_other_from_being_listed(place: Place) -> None:
+    place.rollout.stuck()
+    event = place.heal()
+    assert event is not None
+    path = place.rollout.path
+    path.rename(path.parent / f"{path.name}.zst")
+    other = Rollout(place.rollout.home, ROOT, ms=int(time.time() * 1000) - 60_000)
+    other.stuck()
+    moved = threads(place.rollout.home.rename(place.rollout.home.parent / "moved"))
+    with place.ledger() as ledger:
+        ledger.finish(event.id, Outcome.FAILED, "", settled=True)
+        follow_moved(moved, ledger)
+        assert ledger.get(event.id).store == moved.id
+        found = NeedsUser()
+        needing = found.find(Context(ledger, Config(), place.state), [moved])
+        assert ([one.session for one in needing], found.unlisted) == ([ROOT], {})
 
 
 def test_no_line_of_another_file_is_written_over_by_force(place: Place) -> None:
