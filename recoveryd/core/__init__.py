@@ -68,11 +68,21 @@ from recoveryd.core.model import (
     Refusal,
     Refused,
     Session,
-    is_session_id,
 )
 from recoveryd.core.request import Block, Request, Turn, Unsendable, Wire
 from recoveryd.core.shapes import OTHER, item_shape, known_word, text_shape, text_shapes, type_name, words
-from recoveryd.core.text import HALF, UNKNOWN, any_of, capital, clean, half_character, moment, shown, uncapital
+from recoveryd.core.text import (
+    HALF,
+    UNKNOWN,
+    any_of,
+    capital,
+    clean,
+    half_character,
+    is_session_id,
+    moment,
+    shown,
+    uncapital,
+)
 from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation, media_of
 

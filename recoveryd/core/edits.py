@@ -8,7 +8,7 @@ from dataclasses import replace
 from recoveryd.core.model import Edit, Json, Message, Part, Session
 
 # Of such a record has several: each goes once.
-_ONE_BY_ONE = frozenset({"take_out_media", "rename_document", "drop_field"})
+_ONE_BY_ONE = frozenset({"take_out_media", "rename_document", "drop_field", "forget_tool"})
 
 
 def edited(session: Session, edits: Iterable[Edit]) -> Session:

@@ -165,6 +165,11 @@ KINDS: Mapping[Kind, KindInfo] = {
         group=KindGroup.ITEM,
         local=True,
     ),
+    Kind.TOOL_NOT_FOUND: KindInfo(
+        cause="a tool that a search for tools had found, and that the provider does not find any more",
+        remedy="It is taken out of what the search had found; all else stays.",
+        local=True,
+    ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
         cause="a conversation longer than the model can take",
         instead="choose a model that takes more",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,15 +9,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-# "ses_…" of some clients, "01a201b9-82b1-7263-872f-20dfb3075cd3" of others, "agent-a3f9c1e0b7d244e61" of a subagent.
-_SESSION_ID = re.compile(r"(?a)ses_[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|agent-(?:[\w-]+-)?[0-9a-f]{8,}")
-
 PAGE = 50  # messages that are looked through at a time, the newest first, each with all its parts
-
-
-def is_session_id(text: str) -> bool:
-    """Whether a text that a person named looks like the id of a session: not of a recovery, and no folder."""
-    return _SESSION_ID.fullmatch(text) is not None
 
 
 class Kind(StrEnum):
@@ -41,6 +32,7 @@ class Kind(StrEnum):
     REASONING_ITEM = "reasoning_item"
     REASONING_MISSING = "reasoning_missing"
     FOREIGN_ITEM = "foreign_item"
+    TOOL_NOT_FOUND = "tool_not_found"
     CONTEXT_OVERFLOW = "context_overflow"
     UNSENDABLE_PART = "unsendable_part"  # no provider says it: the client fails on the part before it sends anything
     WRAPPED_IDS = "wrapped_ids"  # no provider says it: the client takes each new prompt for an old one

@@ -35,6 +35,7 @@ class Claims:
     media: frozenset[tuple[str, str]] = frozenset()  # of images and documents: part id, and `media_mark`
     over: Limit | None = None  # what of `media` there is too much of, as the error says
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
+    tools: frozenset[str] = frozenset()  # names of tools that a search had found, and that the provider does not find
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})
     image_bytes: int = 0  # that one image may have, as the error tells; 0: it does not
@@ -45,7 +46,7 @@ class Claims:
     @property
     def accuses(self) -> bool:
         """Whether parts are meant by what the error says of them alone, beside any rule."""
-        return bool(self.accused or self.media or self.fields or self.unfinished)
+        return bool(self.accused or self.media or self.fields or self.unfinished or self.tools)
 
     def means(self, block: Block, source: Json) -> bool:
         """Whether the error means this image or document of a block."""

@@ -54,6 +54,12 @@ ACTIONS: Mapping[str, Deed] = {
     "drop_field": Deed(
         "empty", "emptied", "1 field that the provider does not take", "{n} fields that the provider does not take"
     ),
+    "forget_tool": Deed(
+        "take out",
+        "took out",
+        "1 tool that a search had found and that is gone",
+        "{n} tools that a search had found and that are gone",
+    ),
     "as_message": Deed(
         "put",
         "put",

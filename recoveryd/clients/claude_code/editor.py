@@ -69,7 +69,7 @@ class ClaudeCodeEditor(LineEditor):
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         """Take a field out of a block; `field` may lead deeper ("content.1.text"). What stands in a list becomes words
-        in its place.
+        in its place, but for a tool that is named ("content.tool_references.Bash").
         """
         part = self._part(block.part_id)
         data = _without(part.data or {}, field.split("."))
@@ -181,6 +181,8 @@ def _as_object(value: object) -> Json:
 def _without(value: Any, way: Sequence[str]) -> Any:
     """Return `value` without what `way` leads to."""
     first, *rest = way
+    if isinstance(value, list) and not first.isdigit():
+        return [item for item in value if not (isinstance(item, Mapping) and item.get("tool_name") == first)]
     if isinstance(value, list):
         index = int(first)
         new = _without(value[index], rest) if rest else _as_text(value[index])

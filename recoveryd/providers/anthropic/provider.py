@@ -24,6 +24,7 @@ _FINDS = frozenset(
         Kind.INVALID_UNICODE,
         Kind.MEDIA_REJECTED,
         Kind.FOREIGN_ITEM,
+        Kind.TOOL_NOT_FOUND,
     }
 )
 
@@ -104,7 +105,7 @@ def behind(
     `protocol`: what the requests are made as, if not as the door's; `said`: the word in an error, in small letters,
     without which nothing tells the door from others that speak its protocol; `also`: whose rules else are known there;
     `thinks`: thinking is sent through it; `of`: with rules of the door's own beside. No client sends items of other
-    protocols there.
+    protocols there, or has the provider search for tools.
     """
 
     def spoke(failure: Failure) -> bool:
@@ -117,6 +118,6 @@ def behind(
             return ""
         return f"of the models of {called} only the rules of Claude{also} are known to recoveryd"
 
-    finds = _FINDS - {Kind.FOREIGN_ITEM} - (frozenset() if thinks else _OF_SENT_THINKING)
+    finds = _FINDS - {Kind.FOREIGN_ITEM, Kind.TOOL_NOT_FOUND} - (frozenset() if thinks else _OF_SENT_THINKING)
     protocols = frozenset({protocol or door.protocol})
     return of(name, f"Claude on {called}", protocols, limits, spoke, disowned, finds)

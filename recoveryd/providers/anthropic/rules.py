@@ -57,8 +57,11 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     it names none that can be found.
 
     Of too many images, or documents, the oldest. Or the image or document that it names, where nothing can be found to
-    be wrong with it: damaged further in, say. And how large an image may be there.
+    be wrong with it: damaged further in, say. And how large an image may be there. Of a tool that is not found, the
+    others of its MCP server, too: the next refusal would name the next of them.
     """
+    if refused.kind is Kind.TOOL_NOT_FOUND:
+        return Claims(tools=_gone_tools(refused, request))
     if kind_info(refused.kind).signature:
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
@@ -76,6 +79,13 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
     meant = placed if found else _meant(refused, request, placed)
     return replace(told, media=frozenset(media_of(*one) for one in meant), over=refused.over)
+
+
+def _gone_tools(refused: Refused, request: Request) -> frozenset[str]:
+    found = frozenset(name for block in request.blocks() for name in _found_tools(block))
+    gone = found.intersection(refused.names)
+    servers = {_server(name) for name in gone} - {""}
+    return gone | {name for name in found if _server(name) in servers}
 
 
 def _most_bytes(refused: Refused) -> int:
@@ -169,12 +179,27 @@ def _nested(body: Json) -> Sequence[Json]:
 
 
 def _accused(index: int, turn: Turn, claims: Claims) -> Iterator[Violation]:
-    for block in turn.blocks if claims.media or claims.unfinished else ():
+    for block in turn.blocks if claims.media or claims.unfinished or claims.tools else ():
         meant = tuple((source, _why(source, claims)) for source in sources(block.body) if claims.means(block, source))
         if meant:
             yield Violation(Kind.MEDIA_REJECTED, index, block, meant[0][1], media=meant)
         if block.part_id in claims.unfinished and block.unfinished:
             yield Violation(Kind.TOOL_RESULT_MISSING, index, block, "the provider names this call: it has no result")
+        for name in sorted(claims.tools.intersection(_found_tools(block))):
+            reason = "a search for tools had found one that the provider does not find"
+            yield Violation(Kind.TOOL_NOT_FOUND, index, block, reason, field=f"content.tool_references.{name}")
+
+
+def _found_tools(block: Block) -> Sequence[str]:
+    """List the tools that a search of the provider's own had found."""
+    content = block.body.get("content")
+    found = content.get("tool_references") if isinstance(content, Mapping) else None
+    return [_name(one.get("tool_name")) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _server(tool: str) -> str:
+    """Return how all tools of its MCP server begin ("mcp__github__"); "" for a tool of the client's own."""
+    return tool.rpartition("__")[0] if tool.startswith("mcp__") else ""
 
 
 def _why(source: Json, claims: Claims) -> str:

@@ -75,6 +75,8 @@ foreign_item
   Anthropic: messages.#.content * text.text: input should be | source: field required
   Anthropic: messages.#.content * signature: input should be | redacted_thinking.data: input should be
   Anthropic: must have a corresponding server_tool_use
+tool_not_found
+  Anthropic: tool reference * not found in available tools
 assistant_prefill
   Anthropic: not support assistant message prefill | conversation must end with a user message
   Anthropic: pre-filling the assistant response is not | pre-fill the assistant | prefilling assistant messages

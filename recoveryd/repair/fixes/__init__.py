@@ -28,6 +28,7 @@ REPAIRS: Mapping[Kind, Repair] = {
     Kind.MEDIA_REJECTED: media.mend_media,
     Kind.REASONING_ITEM: items.set_aside_unreadable,
     Kind.FOREIGN_ITEM: items.mend_foreign_item,
+    Kind.TOOL_NOT_FOUND: items.forget_tool,
     Kind.UNSENDABLE_PART: unsendable.mend_unsendable,
 }
 

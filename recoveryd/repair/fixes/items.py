@@ -31,6 +31,12 @@ def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edit
     return (tuple(edit for of_block in edits for edit in of_block),) if all(edits) else ()
 
 
+def forget_tool(given: RepairInput, violation: Violation) -> Sequence[Edits]:
+    """Take a tool out of what a search had found."""
+    assert violation.block is not None
+    return (given.editor.without_field(violation.block, violation.field, "forget_tool"),)
+
+
 def _without_field(given: RepairInput, violation: Violation, action: str) -> Sequence[Edits]:
     block = violation.block
     assert block is not None

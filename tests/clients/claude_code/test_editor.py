@@ -14,7 +14,7 @@ from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.repair.plan import Plan
 from tests.e2e.claude_code.client import out_of_reach
-from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives
+from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives, says, searched
 from tests.e2e.media import png
 from tests.e2e.strict import Strict
 from tests.support.transcript import Transcript, call
@@ -30,7 +30,8 @@ def read(made: Transcript) -> Session:
 def judged(session: Session) -> str | None:
     """What the strict provider, which shares no line with the rules, says of the next request."""
     turns = ClaudeCodeWire().build(session).turns
-    body = {"messages": [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in turns]}
+    messages = [{"role": turn.role, "content": [dict(block.body) for block in turn.blocks]} for turn in turns]
+    body = {"messages": messages, "tools": [{"name": "Bash"}]}
     gone = out_of_reach(body)
     refusal = Strict().judge(body)
     return gone.message if gone else refusal.message if refusal else None
@@ -130,6 +131,27 @@ def _planned(session: Session, words: str) -> Plan | Refusal:
     return plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
 
 
+@pytest.mark.parametrize(
+    ("gone", "left"),
+    [
+        ("WaitForMcpServers", ["mcp__t__a", "mcp__t__b", "mcp__other__a", "Bash"]),
+        ("mcp__t__b", ["WaitForMcpServers", "mcp__other__a", "Bash"]),
+        ("mcp__t__z", None),
+        ("Own", None),
+    ],
+)
+def test_a_tool_that_is_gone_goes_out_of_what_the_provider_found_with_those_of_its_server(
+    gone: str, left: list[str] | None
+) -> None:
+    """What the client's own search had found (`Own`) is its business."""
+    found = searched("WaitForMcpServers", "mcp__t__a", "mcp__t__b", "mcp__other__a", "Bash")
+    made = built(Transcript(), says(*found))
+    gives({"type": "tool_reference", "tool_name": "Own"})(made)
+    planned = _planned(read(made), f"Tool reference '{gone}' not found in available tools")
+    after = [(edit.after or {})["content"]["tool_references"] for edit in getattr(planned, "edits", ())]
+    assert after == ([] if left is None else [[{"type": "tool_reference", "tool_name": name} for name in left]])
+
+
 def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
     for kind in (
         Kind.TOOL_RESULT_MISSING,
@@ -138,7 +160,13 @@ def test_what_the_client_mends_by_itself_is_told_by_kind() -> None:
         Kind.INVALID_UNICODE,
     ):
         assert mends_itself(kind)
-    for kind in (Kind.TOOL_CALL_INVALID, Kind.FOREIGN_ITEM, Kind.EMPTY_CONTENT, Kind.MEDIA_REJECTED):
+    for kind in (
+        Kind.TOOL_CALL_INVALID,
+        Kind.FOREIGN_ITEM,
+        Kind.EMPTY_CONTENT,
+        Kind.MEDIA_REJECTED,
+        Kind.TOOL_NOT_FOUND,
+    ):
         assert not mends_itself(kind)
 
 

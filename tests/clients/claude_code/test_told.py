@@ -53,6 +53,7 @@ MENDED = {
     "half-character": ("The request body is not valid JSON: no low surrogate in string: line 1 column 9", MENDS),
     "blank-answer": ("messages: text content blocks must be non-empty", UNEXPLAINED),
     "call-twice": ("messages: `tool_use` ids must be unique", UNEXPLAINED),
+    "tool-gone-of-own-search": ("Tool reference 'WaitForMcpServers' not found in available tools", UNEXPLAINED),
 }
 
 

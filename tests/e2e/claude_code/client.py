@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +35,12 @@ def ensure(version: str = VERSION) -> Path:
 
 
 def out_of_reach(body: dict[str, Any]) -> Forced | None:
-    """What the provider says of an address, or a file, that is gone."""
+    """What the provider says of an address, a file or a tool that is gone."""
     asked = json.dumps(body["messages"])
+    offered = {tool.get("name") for tool in body.get("tools") or ()}
+    for tool in re.findall(r'\{"type": "tool_reference", "tool_name": "([^"]*)"', asked):
+        if tool not in offered:
+            return Forced(f"Tool reference '{tool}' not found in available tools")
     if f'"url": "{GONE_URL}"' in asked:
         return Forced("Unable to download the file. Please verify the URL and try again.")
     return Forced(f"File not found: {GONE_FILE}") if f'"file_id": "{GONE_FILE}"' in asked else None

@@ -75,6 +75,14 @@ def found(name: str = "srvtoolu_01", kind: str = "web_search_tool_result") -> Li
     return {"type": kind, "tool_use_id": name, "content": [result]}
 
 
+def searched(*tools: str, name: str = "srvtoolu_01") -> tuple[Line, Line]:
+    """The provider's own search for tools, and what it found."""
+    names = [{"type": "tool_reference", "tool_name": tool} for tool in tools]
+    result = {"type": "tool_search_tool_search_result", "tool_references": names}
+    found = {"type": "tool_search_tool_result", "tool_use_id": name, "content": result}
+    return server(name, tool="tool_search_tool_regex"), found
+
+
 def without(block: Line, *names: str) -> Line:
     return {key: value for key, value in block.items() if key not in names}
 
@@ -193,6 +201,10 @@ STUCK: Mapping[str, Shape] = {
     "upload-file": asks([text("see"), {"type": "container_upload", "file_id": GONE_FILE}]),
     "nested-image-url": gives(IMAGE_URL),
     "nested-document-file": gives(DOCUMENT_FILE),
+    "tool-gone": says(*searched("WaitForMcpServers", "Bash")),
+    "tools-gone-of-a-server": both(
+        says(*searched("mcp__t__a", "mcp__t__b", "Bash", "mcp__t__a")), says(*searched("mcp__t__c", name="srvtoolu_02"))
+    ),
     "combined": both(
         calls(call(call_id="a:b", name="x y")), says(server("call_1"), found("call_1")), says({"type": "foo"})
     ),
@@ -216,6 +228,7 @@ CHOSEN = (
     "blank-prompt",
     "image-url",
     "nested-document-file",
+    "tools-gone-of-a-server",
     "combined",
 )
 
@@ -263,6 +276,10 @@ def _gap(t: Transcript) -> None:
 
 # The client mends these, or nothing is wrong with them: they keep every byte.
 SOUND: Mapping[str, Shape] = {
+    "tool-gone-of-own-search": calls(
+        call(name="ToolSearch", given={"query": "mcp"}),
+        results=([{"type": "tool_reference", "tool_name": "WaitForMcpServers"}],),
+    ),
     "healthy": calls(call()),
     "healthy-fallback": says({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}),
     "healthy-server": says(server(), found()),
