@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from typing import Any
 
@@ -103,14 +103,24 @@ class _Stretch:
 
 @dataclass(slots=True)
 class _Line:
-    """A request as one line of messages, each with the characters that stand before it."""
+    """A request as one line of messages: the characters of each and of all before it, with the pages in them."""
 
-    request: Request
-    messages: list[str] = field(default_factory=list)
-    before: dict[str, float] = field(default_factory=dict)
-    documents: dict[str, int] = field(default_factory=dict)  # how many, by message
-    whole: float = 0
-    scales: Scales = field(default_factory=Scales)
+    scales: Scales
+    words: Mapping[str, int]  # characters without pages, by message
+    documents: Mapping[str, int]  # how many, by message
+    sizes: Mapping[str, float] = field(init=False)
+    before: Mapping[str, float] = field(init=False)
+    whole: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weigh()
+
+    def weigh(self) -> None:
+        """Reckon with the pages that are known by now."""
+        pages, held = self.scales.pages, self.documents
+        self.sizes = {one: words + pages.get(one, 0) * held.get(one, 0) for one, words in self.words.items()}
+        *before, self.whole = accumulate(self.sizes.values(), initial=0.0)
+        self.before = dict(zip(self.sizes, before, strict=True))
 
 
 def measure(
@@ -125,17 +135,16 @@ def measure(
     line = _lined(request, scales)
     known = [usage for usage in usages if usage.message_id in line.before and usage.given > 0]
     scales.pages.update(_answered_pages(line, known))
-    plain = _plain(_lined(request, scales) if scales.pages else line, known)
+    line.weigh()
+    plain = _plain(line, known)
     if not refused.asked:
         return plain
     asked = refused.asked + (plain.base if without_base else 0)
-    lines = [_lined(one, scales) for one in ([request] if sent is request else [request, sent])]
+    lines = [line] if sent is request else [line, _lined(sent, scales)]
     line = min(lines, key=lambda one: abs(asked - plain.base - _taken(one, plain)))
     known = [usage for usage in known if usage.message_id in line.before]
-    refused_pages = _refused_pages(plain, line, known, asked)
-    if refused_pages:
-        scales.pages.update(refused_pages)
-        line = _lined(line.request, scales)
+    scales.pages.update(_refused_pages(plain, line, known, asked))
+    line.weigh()
     return _closed(plain, line, known, asked)
 
 
@@ -188,7 +197,7 @@ def _refused_pages(plain: Measure, line: _Line, known: Sequence[Usage], asked: f
 def _newest(line: _Line, known: Sequence[Usage]) -> Collection[str]:
     """Return the messages since the last answer of this model, itself included."""
     last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=0)
-    return {message for message in line.messages if line.before[message] >= last}
+    return {message for message, before in line.before.items() if before >= last}
 
 
 def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json], Iterator[Json]]) -> float:
@@ -200,7 +209,7 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     if not known:
         return inf
     last = max(known, key=lambda usage: line.before[usage.message_id])
-    newest = set(line.messages[line.messages.index(last.message_id) :])
+    newest = {message for message, before in line.before.items() if before >= line.before[last.message_id]}
     if any(True for block in request.blocks() if block.message_id in newest for _ in sources(block.body)):
         return inf
     return last.given + _MOST * (line.whole - line.before[last.message_id])
@@ -213,11 +222,12 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
     the answers' own a character. Answers of much thinking tell it best, and requests that got shorter.
     """
-    line = _lined(request, Scales())
+    scales = Scales()
+    line = _lined(request, scales)
     own, thought = Counter[str](), Counter[str]()
     for block in (block for turn in request.turns if turn.role == "assistant" for block in turn.blocks):
-        own[block.message_id] += line.scales.weight(block.body)
-        thought[block.message_id] += line.scales.weight(block.body) * block.is_thinking
+        own[block.message_id] += scales.weight(block.body)
+        thought[block.message_id] += scales.weight(block.body) * block.is_thinking
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     known.sort(key=lambda usage: line.before[usage.message_id])
     rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
@@ -233,26 +243,26 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
 
 
 def _lined(request: Request, scales: Scales) -> _Line:
-    line = _Line(request, scales=scales)
+    words, held = Counter[str](), Counter[str]()
+    last = ""
     for block in request.blocks():
-        if block.message_id not in line.before:
-            line.messages.append(block.message_id)
-            line.before[block.message_id] = line.whole
-        line.whole += line.scales.of(block)
+        last = last if block.message_id in words else block.message_id
+        words[last] += scales.weight(block.body)
         if count := documents(block.body):
-            line.documents[block.message_id] = line.documents.get(block.message_id, 0) + count
-    return line
+            held[block.message_id] += count
+    return _Line(scales, words, held)
 
 
 def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
     """Go from the first answer to the last; those of which the usage goes back tell nothing."""
     ordered = sorted(known, key=lambda usage: line.before[usage.message_id])
-    places = {message: place for place, message in enumerate(line.messages)}
+    messages = list(line.sizes)
+    places = {message: place for place, message in enumerate(messages)}
     for one, then in pairwise(ordered):
         begin, end = places[one.message_id], places[then.message_id]
         grown = then.given - one.given if one.same_model == then.same_model else None
         characters = line.before[then.message_id] - line.before[one.message_id]
-        yield _Stretch(line.messages[begin:end], characters, grown if grown is not None and grown > 0 else None)
+        yield _Stretch(messages[begin:end], characters, grown if grown is not None and grown > 0 else None)
 
 
 def _usual(stretches: Iterable[_Stretch]) -> float | None:
@@ -282,14 +292,11 @@ def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual
     then.
     """
     found: list[float] = []
-    told = sorted(known, key=lambda usage: line.before[usage.message_id])
-    passed, at = 0.0, 0
-    for usage in told:
-        while line.messages[at] != usage.message_id:
-            here, following = line.messages[at], line.messages[at + 1]
-            passed += (line.before[following] - line.before[here]) * rates.get(here, usual)
-            at += 1
-        found.append(usage.given - passed)
+    given, passed = {usage.message_id: usage.given for usage in known}, 0.0
+    for message, size in line.sizes.items():
+        if message in given:
+            found.append(given[message] - passed)
+        passed += size * rates.get(message, usual)
     return min((base for base in found if base >= 0), default=0.0)
 
 
@@ -318,13 +325,8 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
 
 def _taken(line: _Line, plain: Measure, *, without: Collection[str] = ()) -> float:
     """Return the tokens of all messages of a line but some."""
-    sizes = (pair for pair in _sizes(line) if pair[0] not in without)
+    sizes = (pair for pair in line.sizes.items() if pair[0] not in without)
     return sum(plain.rates.get(message, plain.usual) * characters for message, characters in sizes)
-
-
-def _sizes(line: _Line) -> Iterable[tuple[str, float]]:
-    ends = [*(line.before[message] for message in line.messages[1:]), line.whole]
-    return ((message, end - line.before[message]) for message, end in zip(line.messages, ends, strict=True))
 
 
 def in_bytes() -> Measure:
