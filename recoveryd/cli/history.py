@@ -26,7 +26,7 @@ from recoveryd.disk import private_files
 from recoveryd.heal import find_store, take_back
 from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
 from recoveryd.settings import load_sound, may_forbid, paths
-from recoveryd.tell import cause
+from recoveryd.tell import NOT_AGAIN, cause
 
 # What the detail of a recovery is, by its outcome; of all others, why nothing was done.
 _LABELS = {Outcome.HEALED: "done", Outcome.UNDONE: "done", Outcome.UNDOING: "done", Outcome.PENDING: "begun"}
@@ -180,8 +180,8 @@ def undo(arguments: argparse.Namespace) -> int:
             print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        then = "recoveryd does not repair it again by itself before a prompt was answered"
-        print_wrapped(out, f"Took back {entry.id}: {records} as before. {kind_info(entry.kind).undone}, and {then}.")
+        then = f"{kind_info(entry.kind).undone}, and the session {NOT_AGAIN}"
+        print_wrapped(out, f"Took back {entry.id}: {records} as before. {then}.")
 
     data: dict[str, Any] = {**_json(entry, Whose(config)), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)

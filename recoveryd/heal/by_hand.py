@@ -8,6 +8,7 @@ from recoveryd.core import Event, Outcome, RecoverydError
 from recoveryd.diagnose import Case, Context
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import take_back
+from recoveryd.tell import NOT_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,7 @@ def undo_by_hand(context: Context, case: Case) -> Answer:
         take_back(case.store, context.ledger, context.lock_dir, event.id)
     except RecoverydError as error:
         return Answer("Not undone", f"{error.message} {error.hint}".strip(), event)
-    says = "the session is as it was before, and is not repaired again."
-    return Answer("Undone", says, replace(event, outcome=Outcome.UNDONE))
+    return Answer("Undone", f"the session {NOT_AGAIN}.", replace(event, outcome=Outcome.UNDONE))
 
 
 def go_on_by_hand(context: Context, resumer: Resumer, case: Case) -> Answer:

@@ -9,7 +9,7 @@ from recoveryd.tell.actions import deeds_by_place, deeds_sentence, no_longer_see
 from recoveryd.tell.callbacks import Callbacks, safely
 from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.event_words import log_prefix, still_to_tell
-from recoveryd.tell.failure_words import cause, evidence_line, next_step, remedy
+from recoveryd.tell.failure_words import NOT_AGAIN, cause, evidence_line, next_step, remedy
 from recoveryd.tell.hooks import Commands
 from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
@@ -21,6 +21,7 @@ from recoveryd.tell.where import places
 __all__ = [
     "DURABLE_BOUNDS",
     "METRICS_BEGIN",
+    "NOT_AGAIN",
     "Callbacks",
     "Commands",
     "Desktop",

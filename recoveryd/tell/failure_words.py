@@ -5,6 +5,8 @@ from __future__ import annotations
 from recoveryd.clients import Client, Store, way_back
 from recoveryd.core import KINDS, Json, Kind, kind_info
 
+NOT_AGAIN = "is not repaired again by itself before a prompt was answered"  # a session whose repair was taken back
+
 
 def evidence_line(evidence: Json) -> str:
     """Tell the evidence of a diagnosis on one line: "message msg_1, status 400"."""

@@ -12,6 +12,7 @@ from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
 from recoveryd.ledger import Ledger, peek
 from recoveryd.tell.event_words import headline, log_prefix, notice, notice_buttons, show_notice
+from recoveryd.tell.failure_words import NOT_AGAIN
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
@@ -116,7 +117,7 @@ def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Calla
     if failed is not None:
         known = found is not None and found.message == what.message
         failure = found if found and known else Failure(what.store, what.session, what.message, failed.created)
-        says = f"The session is as it was before {what.id}, and is not repaired again by itself."
+        says = f"The session is as it was before {what.id}, and {NOT_AGAIN}."
         title = clean(f"Undone: {what.title or what.session}", TITLE_LENGTH)
         send(clients.of(store).server, failure, session.directory, title, says, "info")
 

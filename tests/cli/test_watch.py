@@ -28,6 +28,7 @@ from recoveryd.core.errors import BusyStoreError, RecoverydError, StoreError
 from recoveryd.core.model import Outcome
 from recoveryd.disk.locks import RunNote, StoreLock
 from recoveryd.settings import paths
+from recoveryd.tell import NOT_AGAIN
 from tests.conftest import Run
 from tests.support.database import OLD, Base
 from tests.support.fake_client import client_with
@@ -130,9 +131,12 @@ def test_the_client_is_told_of_an_undo_by_a_key_as_by_the_command(
         assert run("scan", "--repair")[0] == 0
         (row,) = live.refresh()
         if key == "u":
-            assert watch_module._undo(row, Namespace(config=None, quiet=False)).startswith("Undone: ")
+            said = watch_module._undo(row, Namespace(config=None, quiet=False))
+            assert said.startswith("Undone: ")
         else:
-            assert run("undo", row.recovery)[0] == 0
+            said = " ".join(run("undo", row.recovery)[1].split())
+            assert said.startswith("Took back ")
+        assert said.endswith(f" {NOT_AGAIN}.") and NOT_AGAIN in str(fake.asked)
         assert fake.paths() == ["/tui/show-toast"]
 
 

@@ -182,7 +182,8 @@ async function told(session, words) {
   const undone = await run("--quiet", "undo", "--json", newest.id)
   if (undone.problem) return [undone.problem, "warning"]
   if (!JSON.parse(undone.out).undone) return ["Nothing was undone: `dry_run` is set in the configuration.", "warning"]
-  return [`Undone (${newest.id}): the session is as it was before, and is not repaired again.`, "success"]
+  const then = "is not repaired again by itself before a prompt was answered"
+  return [`Undone (${newest.id}): the session is as it was before, and ${then}.`, "success"]
 }
 
 function show(client, directory, text, variant) {

@@ -25,6 +25,7 @@ from recoveryd.core import Failure
 from recoveryd.disk import private_files
 from recoveryd.service import base
 from recoveryd.settings import paths
+from recoveryd.tell import NOT_AGAIN
 from tests.conftest import Run
 from tests.support.trees import EMPTY, Tree, blank_answer
 
@@ -276,6 +277,7 @@ def test_the_command_of_the_installation_does_it(load: Callable[..., Loaded], tr
     told, undone, nothing = [toast["body"] for _, toast in there.do(does="calls")]
     assert "To take the newest back" in told["message"] and "healed" in told["message"]
     assert (undone["variant"], undone["message"][:6]) == ("success", "Undone")
+    assert undone["message"].endswith(f" {NOT_AGAIN}.")
     assert nothing["message"] == "There is no repair of this session to take back."
     assert tree.files() == before
 
