@@ -144,6 +144,8 @@ def enough_of_the_oldest(
         if edits:
             done.append((chosen, edits))
             need -= chosen.saves
+    while not ordered and len(done) > 1 and need + done[-2][0].saves < -target * SLACK:
+        need += done.pop(-2)[0].saves  # the last one is so large that this may stay
     return done
 
 

@@ -464,23 +464,28 @@ def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: in
 
 
 PAGES = 120_000
-PDF = file("data:application/pdf;base64,JVBERi0=", "application/pdf")
+PDF = file("data:application/pdf;base64," + "JVBERi0x" * 100, "application/pdf")
 
 
-def _with_pdf(before: int, behind: int) -> Session:
-    """A session with a PDF of many pages between so many steps, and the usage that tells of it."""
+def _with_pdf(before: int, behind: int, *, read: bool = False) -> Session:
+    """A session with a PDF of many pages between so many steps, and the usage that tells of it. `read`: by a tool, in
+    one turn.
+    """
     rng, builder = random.Random(7), SessionBuilder(seed=7)
     builder.user(FIRST)
     for step in range(before + behind + 1):
         builder.assistant(bash(rng, 14_000))
-        builder.assistant("read it")
-        builder.user(*([PDF] if step == before else []), f"step {step}")
+        if read and step == before:
+            builder.assistant(tool("read", {"filePath": "/report.pdf"}, "PDF read successfully", attachments=[PDF]))
+        elif not read:
+            builder.assistant("read it")
+            builder.user(*([PDF] if step == before else []), f"step {step}")
     planted = spent(builder.planted())
     seen = False
     for message in planted.messages:
-        seen = seen or any(part["type"] == "file" for part in planted.parts[message["id"]])
         if seen and message["role"] == "assistant":
             message["tokens"]["cache"]["read"] += PAGES
+        seen = seen or "application/pdf" in json.dumps(planted.parts[message["id"]])
     return as_session(planted)
 
 
@@ -536,6 +541,14 @@ def test_a_document_that_nobody_answered_goes_with_no_more_than_has_to_go_beside
     assert set(limits[230_000]) == {"clear_output"}
     assert limits[180_000]["take_out_media"] == 1
     assert 0 < limits[180_000]["clear_output"] < limits[230_000]["clear_output"]
+
+
+def test_of_outputs_that_go_for_one_with_a_long_document_those_stay_that_had_not_to_go() -> None:
+    session = _with_pdf(15, 6, read=True)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    made = _shorter(_long(session, size=Size(asked, 195_000)))
+    assert _actions(made) == {"clear_output": 1}
+    assert abs(_with_pages(_sent(session, made)) - made.after) < 0.04 * made.after
 
 
 def test_a_document_stays_where_the_rest_alone_is_too_long_and_is_named_with_what_it_takes() -> None:
