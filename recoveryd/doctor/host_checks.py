@@ -122,6 +122,16 @@ def check_service(_: Patient) -> Iterator[Check]:
         yield ok("service", "The service runs.")
     elif found == "failed":
         yield fail("service", "The service failed.", f"{asked.log_command} says why; {starts} again")
+    elif found == "restarting":
+        yield fail(
+            "service",
+            "The service does not stay up: it ended, and is started again after half a minute.",
+            f"{asked.log_command} says why",
+        )
+    elif found == "activating":
+        yield warn(
+            "service", "The service is starting.", f"Ask again in a while; {asked.log_command} shows how far it is"
+        )
     elif found == "none":
         yield ok("service", f"There is no service manager of the user to ask; `{command_line('start')}` works without.")
     elif found == "absent":

@@ -46,7 +46,9 @@ class Manager(Protocol):
         """Raise RecoverydError when this manager can't be reached, with what to do instead."""
 
     def state(self) -> str:
-        """Return "active", "inactive", "failed", ...; "absent": it is not installed; "none": there is nobody to ask."""
+        """Return "active", "inactive", "failed", ...; "restarting": it ended by a fault, and is to be started
+        again; "absent": it is not installed; "none": there is nobody to ask.
+        """
 
     def unit(self, service: Service) -> dict[Path, str]:
         """Return the files that make the service, with their texts."""

@@ -57,7 +57,9 @@ class Systemd:
             self.check()
             if not (self._units / UNIT).exists():
                 return "absent"
-            return self._call("is-active", UNIT).stdout.strip() or "none"
+            found = self._call("is-active", UNIT).stdout.strip() or "none"
+            waits = found == "activating" and self._show("SubState").startswith("auto-restart")
+            return "restarting" if waits else found
         except RecoverydError:
             return "none"
 

@@ -268,7 +268,8 @@ class TestService:
             ('[ "$*" = "--user is-active recoveryd.service" ] && echo active', "active", "ok"),
             ("echo failed; exit 3", "failed", "fail"),
             ("echo inactive; exit 3", "inactive", "warn"),
-            ("echo activating; exit 3", "activating", "warn"),
+            ('[ "$2" = show ] && echo start || echo activating; exit 3', "activating", "warn"),
+            ('[ "$2" = show ] && echo auto-restart || echo activating; exit 3', "restarting", "fail"),
         ],
     )
     def test_what_the_manager_says(self, systemctl: Path, state: Path, script: str, said: str, level: str) -> None:
@@ -276,7 +277,9 @@ class TestService:
         systemctl.chmod(0o755)
         assert Systemd(os.environ).state() == said
         found = one("service", patient(state))
-        assert found.level == level and (said in found.says or said == "active")
+        words = {"active": "runs", "activating": "is starting.", "restarting": "does not stay up"}.get(said, said)
+        assert found.level == level and words in found.says
+        assert ("install starts it" in found.next) == (said in {"failed", "inactive"})
 
     def test_not_installed(self, systemctl: Path, state: Path, tmp_path: Path) -> None:
         systemctl.write_text("#!/bin/sh\nexit 0\n")
