@@ -145,7 +145,9 @@ def _install(commands: Commands) -> None:
 def _uninstall(commands: Commands) -> None:
     help = "take the service out; the ledger stays, for `undo`"
     made = add_command(commands, "uninstall", help, "recoveryd uninstall")
-    made.add_argument("--purge", action="store_true", help="remove the ledger and the configuration, too")
+    made.add_argument(
+        "--purge", action="store_true", help="remove the ledger, what is ignored and the configuration, too"
+    )
     made.add_argument("--yes", action="store_true", help="purge, and remove an edited plugin, without being asked")
 
 

@@ -1,4 +1,4 @@
-"""Remove what stays of recoveryd when its service goes: all but the ledger, or that too."""
+"""Remove what stays of recoveryd when its service goes: all but the ledger and the list of `ignore`, or these too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recoveryd.disk import watchers
 from recoveryd.ledger import Ledger, Upkeep, is_there
 from recoveryd.service import shell_settings
 from recoveryd.service.base import Say, how_to_end
-from recoveryd.settings import paths
+from recoveryd.settings import overrides, paths
 
 
 def count_recoveries(state: Path) -> int:
@@ -70,8 +70,8 @@ def remove_locks(state: Path) -> Path:
 
 
 def remove_state(state: Path, config: Path, say: Say) -> Path | None:
-    """Remove at uninstall the state folder, but what a configuration goes on naming, and a ledger that holds something.
-    Returns that ledger.
+    """Remove at uninstall the state folder, but what a configuration goes on naming, what is to be ignored, and a
+    ledger that holds something. Returns that ledger.
     """
     noted = shell_settings.take_out_shell_settings(state, say)
     ledger = paths.ledger_file(state)
@@ -88,11 +88,22 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
         if path in named:
             say(f"left: {path}, which {named[path]} names")
             continue
+        if path == overrides.ignore_file(state) and _names_something(state):
+            say(f"left: {path}: what it names goes on being ignored once recoveryd is installed again")
+            continue
         path.unlink()
         names.append(path.name)
     if names:
         say(f"removed: the log and what else was in {state} ({', '.join(names)})")
     return ledger if kept else None
+
+
+def _names_something(state: Path) -> bool:
+    """Whether `recoveryd ignore` was told of anything; a file that can't be read counts as that."""
+    try:
+        return bool(overrides.ignored(state))
+    except RecoverydError:
+        return True
 
 
 def remove_everything(state: Path, config: Path, used: Path, say: Say) -> None:

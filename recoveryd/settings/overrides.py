@@ -83,17 +83,22 @@ def why_held(config: BaseConfig, state_dir: Path, now: float) -> str | None:
     return config.idle or (None if pause is None else f"it is paused{pause.ending} (`recoveryd unpause` ends it)")
 
 
+def ignore_file(state_dir: Path) -> Path:
+    """Return the file of what `recoveryd ignore` was told."""
+    return state_dir / "ignore.json"
+
+
 def ignored(state_dir: Path) -> tuple[str, ...]:
     """List the sessions and folders of `recoveryd ignore`, in the order in which they were named."""
     try:
-        said = json.loads(_ignored(state_dir).read_bytes())
+        said = json.loads(ignore_file(state_dir).read_bytes())
         if not isinstance(said, list):
             raise ValueError("it holds no list")
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
         hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
-        raise RecoverydError(f"{_ignored(state_dir)} can't be read: {error}.", hint) from error
+        raise RecoverydError(f"{ignore_file(state_dir)} can't be read: {error}.", hint) from error
     return tuple(str(item) for item in said)
 
 
@@ -110,7 +115,7 @@ def ignore(state_dir: Path, what: str) -> bool:
     with _alone(state_dir):
         known = ignored(state_dir)
         if what not in known:
-            _write(_ignored(state_dir), [*known, what])
+            _write(ignore_file(state_dir), [*known, what])
     return what not in known
 
 
@@ -121,7 +126,7 @@ def unignore(state_dir: Path, what: str) -> bool:
     with _alone(state_dir):
         known = ignored(state_dir)
         if what in known:
-            _write(_ignored(state_dir), [item for item in known if item != what])
+            _write(ignore_file(state_dir), [item for item in known if item != what])
     return what in known
 
 
@@ -132,15 +137,11 @@ def _alone(state_dir: Path) -> Iterator[None]:
         with private_files.alone(state_dir):
             yield
     except OSError as error:
-        raise _trouble(_ignored(state_dir), error) from error
+        raise _trouble(ignore_file(state_dir), error) from error
 
 
 def _pause(state_dir: Path) -> Path:
     return state_dir / "pause.json"
-
-
-def _ignored(state_dir: Path) -> Path:
-    return state_dir / "ignore.json"
 
 
 def _write(path: Path, data: Any) -> None:

@@ -29,6 +29,7 @@ from recoveryd.service.base import Service
 from recoveryd.service.launchd import Launchd, plist
 from recoveryd.settings import paths
 from recoveryd.settings.load import load
+from recoveryd.settings.overrides import ignored
 from tests.cli.contract import faults
 from tests.support.database import NEW, Base
 from tests.support.managers import Fakes
@@ -245,6 +246,20 @@ def test_uninstall_keeps_a_ledger_that_can_undo_something(home: Path, run: Run) 
     assert [name for name in tree(state(home)) if not name.startswith("ledger.db")] == []
     with Ledger(state(home) / "ledger.db") as ledger:
         assert len(ledger.history(9)) == 1
+
+
+def test_uninstall_keeps_what_is_to_be_ignored(home: Path, run: Run) -> None:
+    """Who takes it out for a while does not choose anew: the next one would repair what was to be left alone."""
+    run("install")
+    assert run("ignore", "ses_1")[0] == 0
+    code, out, _ = run("uninstall")
+    assert code == 0 and f"left: {state(home) / 'ignore.json'}" in " ".join(out.split())
+    assert list(tree(state(home))) == ["ignore.json"] and ignored(state(home)) == ("ses_1",)
+    assert run("ignore", "--remove", "ses_1")[0] == 0
+    code, out, _ = run("uninstall")
+    assert code == 0 and "left:" not in out and not state(home).exists()
+    assert run("ignore", "ses_1")[0] == 0 and run("uninstall", "--purge", "--yes")[0] == 0
+    assert not state(home).exists()
 
 
 def test_purge_takes_all_and_only_if_that_is_meant(home: Path, run: Run, fakes: Fakes) -> None:
