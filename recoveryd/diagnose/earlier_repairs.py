@@ -16,6 +16,7 @@ from recoveryd.core import (
     RecoverydError,
     Session,
     UnknownKeyError,
+    explained_by,
     kind_info,
 )
 from recoveryd.diagnose.context import Context
@@ -110,9 +111,15 @@ def unread_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Ent
     if newest is None:
         return None
     client = context.clients.of(store)
-    other = client.reads_once and found.kind is not newest.kind
+    other = is_besides(client, found, newest)
     late = client.unread(store, failure.session, newest.time, None if other else failure)
-    return (newest, late) if late else None
+    besides = "; what else it was refused for is looked at then" if other else ""
+    return (newest, f"{late}{besides}") if late else None
+
+
+def is_besides(client: Client, found: Diagnosis, repair: Entry) -> bool:
+    """Whether a failure can't be of the fault of a repair, and tells of what is stored once its client has ended."""
+    return client.reads_once and (repair.kind is None or found.kind not in explained_by(repair.kind))
 
 
 def holding_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Entry, str] | None:

@@ -11,7 +11,7 @@ from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import all_stand, as_refused, unread_repair, vain_repairs
+from recoveryd.diagnose.earlier_repairs import all_stand, as_refused, is_besides, unread_repair, vain_repairs
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -80,6 +80,8 @@ class Triage:
             return _AGAIN if look.running else _NOTHING
         failure, kind = found.failure, found.kind
         late = unread_repair(context, store, found)
+        if late is not None and is_besides(context.clients.of(store), found, late[0]):
+            return _AGAIN  # until its client has ended
         if late is not None:
             keep_newest(self.late, (store.id, session), failure.message)
             return Verdict(Next.NOTHING, reason=f"it was repaired ({late[0].id}): {late[1]}")

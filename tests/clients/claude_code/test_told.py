@@ -19,7 +19,7 @@ from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.clients.store import About
 from recoveryd.core import Failure, Kind, Outcome, StoreError
-from recoveryd.diagnose import Assessment, Context, NeedsUser, assess, needs_user
+from recoveryd.diagnose import Assessment, Context, NeedsUser, Next, Triage, assess, needs_user
 from recoveryd.heal.ahead import may_foresee
 from recoveryd.ledger.ledger import Ledger
 from recoveryd.settings import Notify, paths
@@ -629,6 +629,39 @@ def test_of_one_that_was_refused_again_before_its_client_was_quit_a_client_that_
         "it was refused again in a Claude Code that had it open as it was before: prompt it in the one that has it now"
     )
     assert code == 0 and says in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "besides", "then"),
+    [("Unable to download the file.", True, Next.RECOVER), (ILLEGAL, False, Next.NOTHING)],
+)
+def test_what_it_was_refused_for_besides_is_looked_at_by_the_daemon_once_the_client_was_quit(
+    run: Run, words: str, besides: bool, then: Next
+) -> None:
+    """One that is killed writes nothing."""
+    claude = Path(os.environ["HOME"]) / ".claude"
+    session = prompted_again(claude, run, "r1", words)
+    (claude / "sessions").mkdir()
+    note = claude / "sessions" / f"{os.getpid()}.json"
+    note.write_text(json.dumps({"sessionId": session, "startedAt": 5000}))
+    code, out, _ = run("scan")
+    told = " ".join(out.split())
+    assert code == 0 and f"quit it, then `claude --resume {session}`" in told
+    assert ("; what else it was refused for is looked at then" in told) is besides
+    now = time.time()
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        triage = Triage(Context(ledger, Config(), paths.state_dir(), clock=lambda: now), print)
+        [store] = [one for one in find_stores(Config()) if isinstance(one, ClaudeCodeTranscripts)]
+
+        def judged() -> Next:
+            """As each sweep looks at one that is open."""
+            nonlocal now
+            now += 60
+            return triage.judge(store, session).next
+
+        assert {judged() for _ in range(3)} == {Next.AGAIN if besides else Next.NOTHING}
+        note.unlink()
+        assert {judged() for _ in range(3)} == {then}
 
 
 def test_one_that_was_refused_again_is_read_again_only_while_a_client_has_it_open(

@@ -749,8 +749,16 @@ def said(words: str, param: str) -> str:
     return json.dumps({"error": {"message": words, "type": "invalid_request_error", "param": param, "code": "x"}})
 
 
+@pytest.mark.parametrize(
+    ("again", "then"),
+    [
+        (NOT_VERIFIED, Next.NOTHING),
+        ("input.2.type: Invalid input", Next.NOTHING),  # said of the same, too
+        ("Codex ran out of room in the model's context window.", Next.AGAIN),
+    ],
+)
 def test_a_thread_that_is_open_says_how_it_takes_effect_and_is_not_refused_again_until_it_is_reloaded(
-    place: Place,
+    place: Place, again: str, then: Next
 ) -> None:
     place.rollout.stuck()
     with place.rollout.open():
@@ -763,8 +771,8 @@ def test_a_thread_that_is_open_says_how_it_takes_effect_and_is_not_refused_again
         assert f"`codex resume {THREAD}`" in event.detail
         place.rollout.ms = int(time.time() * 1000) + 1000
         place.rollout.asks("again, as it was in memory")
-        place.rollout.is_refused()
-        assert place.verdict() is Next.NOTHING
+        place.rollout.is_refused(again)
+        assert place.verdict() is then
         assert place.heal() is None
     with place.ledger() as ledger:
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]
