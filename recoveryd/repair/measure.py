@@ -14,6 +14,7 @@ from math import inf
 from typing import Any
 
 from recoveryd.core import Block, Json, Request, Size, Usage
+from recoveryd.repair.outline import Outline
 from recoveryd.repair.scales import Scales, documents, part_in_bytes, part_in_characters
 
 _LIKELY = 0.28  # tokens a character, where nothing was measured
@@ -220,7 +221,8 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     templates of many models leave out that of earlier turns, or all.
 
     If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
-    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter.
+    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter; not by more
+    than thinking, as where a repair or the client cleared old outputs.
     """
     scales = Scales()
     line = _lined(request, scales)
@@ -228,14 +230,20 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     for block in (block for turn in request.turns if turn.role == "assistant" for block in turn.blocks):
         own[block.message_id] += scales.weight(block.body)
         thought[block.message_id] += scales.weight(block.body) * block.is_thinking
+    turns = {one.block.message_id: one.turn for one in Outline.of(request).placed}
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     known.sort(key=lambda usage: line.before[usage.message_id])
     rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
     found: list[tuple[float, float, float]] = []  # tokens that are missing; of the thinking; of what came since
+    of_turn = 0.0
     for one, then in pairwise(known):
         since = rate * (line.before[then.message_id] - line.before[one.message_id] - own[one.message_id])
         grown = then.given - one.given - one.answered
-        found.append((max(0.0, since - grown), rate * thought[one.message_id], since))  # more may be cleared since
+        missing, thinking = max(0.0, since - grown), rate * thought[one.message_id]  # more may be cleared since
+        of_turn, next_turn = of_turn + thinking, turns[one.message_id] != turns[then.message_id]
+        if missing <= since + 2 * (of_turn if next_turn else thinking):
+            found.append((missing, thinking, since))
+        of_turn = 0.0 if next_turn else of_turn
     found.sort()
     telling = [one for one in found if one[1] >= one[2] or one[0] > one[2]]
     kept = (telling if len(telling) > 2 else found)[:-1]  # but the most, which may be a compaction's

@@ -143,9 +143,10 @@ _KEPT = ["all", "none", "of the present turn"]
 
 @pytest.mark.parametrize("kept", _KEPT)
 @pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
-def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float) -> None:
+@pytest.mark.parametrize("repairs", [0, 4])
+def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float, repairs: int) -> None:
     """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
-    those of an answer.
+    those of an answer. `repairs`: how many times old outputs were cleared, which usage tells from then on.
     """
     session, rng = SessionBuilder(seed=7), random.Random(7)
     session.user(FIRST)
@@ -164,6 +165,8 @@ def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: fl
     found, failure = _by_chat("qwen", session.planted())
     [wire] = map(weighed, wires_of(failure, "openai.chat", [Form.named("new")]))
     answers = [message.id for message in found.messages if message.role == "assistant"]
-    usages = [Usage(id_, given, own) for id_, (given, own) in zip(answers, told, strict=True)]
+    first, each = 30_000 * repairs, len(told) // (repairs + 1) + 1
+    given = [tokens + first - 30_000 * (number // each) for number, (tokens, _) in enumerate(told)]
+    usages = [Usage(id_, tokens, own) for id_, tokens, (_, own) in zip(answers, given, told, strict=True)]
     assert counts_thinking(wire.build(found), usages) is (kept == "all")
     assert counts_thinking(wire.build(found), [])
