@@ -40,7 +40,7 @@ from tests.families.table import FAMILIES, UNREASONED, Family
 from tests.shapes import SHAPES, Shape
 from tests.support.build import SessionBuilder, reasoning, tool
 from tests.support.generate import PICTURE
-from tests.support.parts import file
+from tests.support.parts import file, text
 from tests.support.values import as_session
 
 LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
@@ -159,6 +159,42 @@ def test_a_picture_that_gemini_can_not_read_takes_no_signature_with_it() -> None
     made = planned(FAMILIES["gemini"], session, "new", "Unable to process input image.")
     assert not isinstance(made, Refusal), made
     assert deed_names(made) == ("take_out_media",)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_picture_of_a_sort_that_vertex_does_not_take_goes_and_no_other(within: bool) -> None:
+    photo = file(data_url(b"\0\0\0\x18ftypheic", "image/heic"), "image/heic", "photo.heic")
+    builder = SessionBuilder(seed=1)
+    builder.user("look", file(PICTURE))
+    builder.assistant("seen")
+    builder.user("and here?", *([] if within else [photo]))
+    if within:
+        builder.assistant(tool("read", {}, "Image read", attachments=[photo]))
+    session = as_session(FAMILIES["vertex"].dressed(builder.planted()))
+    words = (
+        "Unable to submit request because it has a mimeType parameter with value image/heic, which is not supported. "
+        "Update the mimeType and try again."
+    )
+    made = planned(FAMILIES["vertex"], session, "new", words)
+    assert not isinstance(made, Refusal), made
+    assert deed_names(made) == ("take_out_media",)
+    assert refusal(FAMILIES["vertex"], edited(session, made), "new", thinking=False) is None
+
+
+@pytest.mark.parametrize("form", ["old", "paged", "fork"])
+@pytest.mark.parametrize("first", ["I look.", "I look into the log, line by line \ud83d."])
+def test_half_a_character_is_replaced_in_each_text_of_a_step_that_is_sent_as_one(form: str, first: str) -> None:
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant(text(first), tool("bash", {"command": "tail log"}, "done"), text("It ends in \ud83d"))
+    builder.assistant("fine")
+    session = as_session(FAMILIES["kimi"].dressed(builder.planted()))
+    said = refusal(FAMILIES["kimi"], session, form, thinking=False)
+    assert said is not None
+    made = planned(FAMILIES["kimi"], session, form, said)
+    assert not isinstance(made, Refusal), made
+    assert deed_names(made) == ("mend_unicode",) * (1 + ("\ud83d" in first))
+    assert refusal(FAMILIES["kimi"], edited(session, made), form, thinking=False) is None
 
 
 SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]

@@ -150,9 +150,10 @@ class OpencodeEditor:
         return (self._replace(part, {"state": {**state, "output": words}}, "placeholder"),)
 
     def mend_unicode(self, block: Block) -> Edits:
-        part = self._part(block.part_id)
-        mended = {key: part_fixes.without_half_characters(value) for key, value in (part.data or {}).items()}
-        return (self._replace(part, mended, "mend_unicode"),)
+        """Replace half characters in each part that the block holds words of."""
+        parts = map(self._part, dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers))))
+        mended = ((part, part_fixes.without_half_characters(part.data)) for part in parts)
+        return tuple(self._replace(part, data, "mend_unicode") for part, data in mended if data != part.data)
 
     def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
         part = self._part(block.part_id)

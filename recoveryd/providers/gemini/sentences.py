@@ -29,6 +29,8 @@ invalid_unicode
 media_rejected
   Gemini: unable to process input image | provided image is not valid | document has no pages
   Gemini: unsupported mime type | unsupported image
+  Vertex: has a mime_type parameter with value * which is not supported
+  Vertex: mime_type * is not supported in function_response
 media_rejected over request
   Gemini: payload size exceeds the
 assistant_prefill
