@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recoveryd.core import Block, Request
@@ -24,12 +24,14 @@ class Placed:
 class Outline:
     """The outline of a request: its blocks in their order, by turns. A turn is a prompt of the user and its answers.
 
-    `turns` counts those that were answered; `newest_answer` is where the last message of the assistant begins.
+    `turns` counts those that were answered; `newest_answer` is where the last message of the assistant begins. `shown`
+    is what tools gave back that is sent beside their outputs, by part.
     """
 
     placed: Sequence[Placed]
     turns: int
     newest_answer: int
+    shown: Mapping[str, Sequence[Block]]
 
     @classmethod
     def of(cls, request: Request) -> Outline:
@@ -47,7 +49,11 @@ class Outline:
                 )  # results may stand before a prompt in one message: of the turn before
                 prompted = prompted or of_user
                 placed.append(Placed(number, block, of_user))
-        return cls(placed, answered, begins)
+        shown: dict[str, list[Block]] = {one.block.part_id: [] for one in placed if one.block.type == "tool_result"}
+        for one in placed:
+            if one.of_user and one.block.part_id and one.block.part_id in shown:
+                shown[one.block.part_id].append(one.block)
+        return cls(placed, answered, begins, shown)
 
     def outputs(self, *, turns: int = 0, last: int = 0) -> Iterator[Block]:
         """List the tools' outputs that may be cleared, oldest first: but for the last `turns`, and the `last` of
@@ -55,7 +61,8 @@ class Outline:
         """
         found = [one for one in self.placed if _output(one.block)]
         for one in found[: max(0, len(found) - last)]:
-            if one.turn <= self.turns - turns and len(str(one.block.body.get("content", ""))) > _SHORTEST:
+            long = self.shown[one.block.part_id] or len(str(one.block.body.get("content", ""))) > _SHORTEST
+            if one.turn <= self.turns - turns and long:
                 yield one.block
 
     def calls(self, *, last: int) -> Iterator[Block]:

@@ -207,7 +207,7 @@ def old_outputs(work: ShorterSoFar, spare: int = 2) -> Iterable[Saving]:
     old = list(work.outline.outputs(turns=spare))
     kept = 0.0
     for at in range(len(old) - 1, -1, -1):
-        kept += work.measure.tokens(old[at])
+        kept += work.measure.tokens(old[at]) + _shown(work, old[at])
         if kept > OUTPUTS_KEPT * work.measure.a_token:
             return [_cleared(work, block) for block in old[: at + 1]]
     return []
@@ -220,7 +220,12 @@ def present_outputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:
 
 def _cleared(work: ShorterSoFar, block: Block) -> Saving:
     saves = work.measure.part(block.body.get("content"), block) - _CLEARED * work.measure.rate(block)
-    return Saving(block, saves, lambda editor: editor.clear_output(block))
+    return Saving(block, saves + _shown(work, block), lambda editor: editor.clear_output(block))
+
+
+def _shown(work: ShorterSoFar, block: Block) -> float:
+    """Count the tokens of what is sent beside an output, and goes with it."""
+    return sum(map(work.measure.tokens, work.outline.shown[block.part_id]))
 
 
 def old_inputs(work: ShorterSoFar, spare: int = 3) -> Iterable[Saving]:

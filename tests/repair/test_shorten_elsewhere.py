@@ -20,10 +20,12 @@ from recoveryd.core import Block, Failure, Marks, RecordedError, Session, Size, 
 from recoveryd.core.request import Request
 from recoveryd.providers import rules_for
 from recoveryd.repair import ShortenInput, ShorterPlan, counts_thinking, shorten
+from tests.e2e.media import data_url, png
 from tests.families.judged import failure_of, refusal
 from tests.families.table import EVERY_FAMILY, FAMILIES
 from tests.support.build import Planted, SessionBuilder, reasoning, tool
-from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
+from tests.support.long_sessions import BASE, FIRST, IMAGE, LONG, PER_TOKEN, bash, spent, weight, words
+from tests.support.parts import file
 from tests.support.values import as_session
 
 
@@ -68,6 +70,38 @@ def test_of_what_carries_thinking_the_rest_stays(name: str, binds: bool) -> None
     assert refusal(family, after, "new", thinking=True) is None
     if not any(edit.action == "compact" for edit in made.edits):
         assert len(_calls(wires[0].build(after))) == len(_calls(wires[0].build(session)))
+
+
+def _planned(name: str, planted: Planted, most: int) -> tuple[ShorterPlan, Request]:
+    """What makes a session shorter that may have so many tokens, and what is sent then."""
+    session, failure = _by_chat(name, planted)
+    wires = wires_of(failure, protocol_of(failure), [Form.named("new")])
+    editor = partial(OpencodeShortener, marks=Marks("rtest", 1_791_000_000_000), folder="/data/tool-output")
+    usages = tuple(token_usage.usages(session, failure))
+    asked = BASE + sum(weight(dict(part.data or {})) for m in session.messages for part in m.parts) // PER_TOKEN
+    size = Size(asked, most)
+    made = shorten(ShortenInput(session, wires, rules_for(failure, wires), editor, usages, size, 0.7))
+    assert isinstance(made, ShorterPlan), made
+    return made, wires[0].build(edited(session, made.edits))
+
+
+@pytest.mark.parametrize("name", ["bedrock", "openrouter", "gemini", "qwen", "glm"])
+def test_what_a_tool_showed_is_no_longer_sent_with_its_output_wherever_it_stands(name: str) -> None:
+    """By many SDKs it stands in a message of its own behind the result."""
+    picture = data_url(png(64, 64, padding=2_000))
+    session = SessionBuilder(seed=7)
+    session.user(FIRST)
+    for page in range(10):
+        for shot in range(10):
+            shown = [file(picture, filename=f"{page}-{shot}.png")]
+            session.assistant(tool("shoot", {"page": page}, "Took the screenshot", attachments=shown))
+        session.assistant("it works")
+        session.user(f"and page {page + 1}?")
+    made, sent = _planned(name, spent(session.planted()), 160_000)
+    assert {edit.action for edit in made.edits if not edit.companion} == {"clear_output"}
+    pictures = str([block.body for block in sent.blocks()]).count("'type': 'image'")
+    assert pictures == 100 - sum(edit.action == "clear_output" for edit in made.edits)
+    assert abs(BASE + IMAGE * pictures - made.after) < 0.15 * made.after
 
 
 def _mixed(share: float) -> Planted:
