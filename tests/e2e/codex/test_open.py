@@ -58,7 +58,8 @@ def test_a_refused_fork_goes_on_once_the_thread_that_it_was_made_from_is_healed(
                 fork = str(server.call("thread/fork", threadId=planted.thread)["thread"]["id"])
                 assert server.turn(fork, "the prompt that is refused")["status"] == "failed"
             [entry] = daemon.wait_settled([fork])[fork]
-            assert entry["outcome"] == "refused" and f"`codex resume {planted.thread}`" in entry["detail"]
+            reopen = f"`CODEX_HOME={world.codex.home} codex resume {planted.thread}`"
+            assert entry["outcome"] == "refused" and reopen in entry["detail"]
             assert world.prompt(planted).error is not None
             [entry] = daemon.wait_settled([planted.thread])[planted.thread]
             assert entry["outcome"] == "healed"
