@@ -20,14 +20,18 @@ from recoveryd.core import (
     ConfigProblem,
     Editor,
     Failure,
+    Json,
     Kind,
     Marks,
     Message,
     RecoverydError,
     Session,
     Wire,
+    explained_by,
     kind_info,
 )
+
+_REMOTE = frozenset({"url", "file"})
 
 
 class ClaudeCode(WithoutServer):
@@ -67,8 +71,6 @@ class ClaudeCode(WithoutServer):
         return (ClaudeCodeWire(),)
 
     def heals(self, kind: Kind, block: Block | None = None) -> bool:
-        from recoveryd.clients.claude_code.wire import mends_itself
-
         return mends_itself(kind, block)
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
@@ -147,6 +149,35 @@ class ClaudeCode(WithoutServer):
         except RecoverydError:  # what can't be read now must not keep its user from being told
             began = session
         return f"{_claude(store)} --resume {began}"
+
+
+def mends_itself(kind: Kind, block: Block | None = None) -> bool:
+    """Whether Claude Code sends its next request without such a fault, which it mends by itself; `block` None: whatever
+    block has it.
+
+    51 broken shapes were tried. Images that are stored, it takes away once they are refused; of what is elsewhere, it
+    knows nothing.
+    """
+    if kind is Kind.MEDIA_REJECTED:
+        return block is not None and not any(map(_remote, _sources(block.body)))
+    about = kind_info(kind)
+    order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
+    return order or about.signature or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
+
+
+def _sources(body: Json) -> Iterator[Json]:
+    if body.get("type") == "container_upload":
+        yield {"type": "file"}
+    if body.get("type") in ("image", "document") and isinstance(body.get("source"), Mapping):
+        yield body["source"]
+    content = body.get("content")
+    for item in content if isinstance(content, list) else ():
+        if isinstance(item, Mapping):
+            yield from _sources(item)
+
+
+def _remote(source: Json) -> bool:
+    return str(source.get("type")) in _REMOTE
 
 
 def _claude(store: Store) -> str:

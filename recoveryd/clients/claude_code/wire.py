@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, ClassVar
 
 from recoveryd.clients.claude_code.edited_lines import MARK
-from recoveryd.core import HALF, Block, Json, Kind, Message, Part, Request, Session, Turn, explained_by, kind_info
+from recoveryd.core import HALF, Block, Json, Message, Part, Request, Session, Turn
 
 PROMPT = "continue"  # stands for what the user will type next
 _NO_CONTENT = "(no content)"
@@ -22,6 +22,7 @@ _SILENT = "No response requested."
 _ORPHANED = "[Orphaned tool result removed due to conversation resume]"  # where nothing is sent before it
 _CALL_ENDED = "[Tool use interrupted]"  # of an answer that has nothing left to send
 _MISSING = "[Tool result missing due to internal error]"
+_TOOLS_GONE = "[Tool references removed - tools no longer available]"  # in a result that had nothing else
 _THINKING = ("thinking", "redacted_thinking")
 _LONGEST_NAME = 200
 _FALLBACK = "fallback"  # tells that another model answered; it is not sent
@@ -38,7 +39,6 @@ _CITED = frozenset(
         "search_result_location",
     }
 )
-_REMOTE = frozenset({"url", "file"})
 
 
 @dataclass(slots=True)
@@ -84,20 +84,6 @@ class ClaudeCodeWire:
             drafts, asked = [*drafts, *asked], []
         drafts = [*_paired(drafts, cut_off), *asked]
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts), padded=True)
-
-
-def mends_itself(kind: Kind, block: Block | None = None) -> bool:
-    """Whether Claude Code sends its next request without such a fault, which it mends by itself; `block` None: whatever
-    block has it.
-
-    51 broken shapes were tried. Images that are stored, it takes away once they are refused; of what is elsewhere, it
-    knows nothing.
-    """
-    if kind is Kind.MEDIA_REJECTED:
-        return block is not None and not any(map(_remote, _sources(block.body)))
-    about = kind_info(kind)
-    order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
-    return order or about.signature or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
 
 
 def _drafted(message: Message) -> _Draft | None:
@@ -166,11 +152,16 @@ def _result(data: dict[str, Any]) -> dict[str, Any]:
     content = data.get("content")
     if isinstance(content, list):
         dropped = {"tool_reference", "image"} if data.get("is_error") else {"tool_reference"}
-        kept = [item for item in content if not (isinstance(item, Mapping) and item.get("type") in dropped)]
-        return {**data, "content": kept}
+        kept = [item for item in content if _type(item) not in dropped]
+        gone = [{"type": "text", "text": _TOOLS_GONE}] if "tool_reference" in map(_type, content) else []
+        return {**data, "content": kept or gone}
     if content is None or isinstance(content, str):
         return data
     return {**data, "content": json.dumps(content, ensure_ascii=False, separators=(",", ":"))}
+
+
+def _type(item: object) -> str:
+    return str(item.get("type")) if isinstance(item, Mapping) else ""
 
 
 def _whole(value: Any) -> Any:
@@ -332,18 +323,3 @@ def _seamed(first: list[Block], then: list[Block]) -> list[Block]:
         body = {**last.body, "text": f"{last.body['text']}\n"}
         first = [*first[:-1], Block(body, last.message_id, last.part_id)]
     return [*first, *then]
-
-
-def _sources(body: Json) -> Iterator[Json]:
-    if body.get("type") == "container_upload":
-        yield {"type": "file"}
-    if body.get("type") in ("image", "document") and isinstance(body.get("source"), Mapping):
-        yield body["source"]
-    content = body.get("content")
-    for item in content if isinstance(content, list) else ():
-        if isinstance(item, Mapping):
-            yield from _sources(item)
-
-
-def _remote(source: Json) -> bool:
-    return str(source.get("type")) in _REMOTE

@@ -7,8 +7,9 @@ import base64
 import pytest
 
 from recoveryd.clients.claude_code import transcript
+from recoveryd.clients.claude_code.client import mends_itself
 from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
-from recoveryd.clients.claude_code.wire import ClaudeCodeWire, mends_itself
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan

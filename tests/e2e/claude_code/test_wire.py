@@ -19,7 +19,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
 EVERY: dict[str, Shape] = {**chains.CHAINS, **{f"stuck-{n}": s for n, s in STUCK.items()}, **SOUND}
-SOME = [*chains.CHAINS, "stuck-combined", "stuck-compacted", "stuck-many", "stuck-nested-string", "blank-answer"]
+SOME = [
+    *chains.CHAINS,
+    "stuck-combined",
+    "stuck-compacted",
+    "stuck-many",
+    "stuck-nested-string",
+    "blank-answer",
+    "tool-gone-of-own-search",
+]
 NAMES = list(EVERY) if FULL else SOME
 
 
