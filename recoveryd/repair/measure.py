@@ -108,7 +108,7 @@ class _Line:
 
     scales: Scales
     words: Mapping[str, int]  # characters without pages, by message
-    documents: Mapping[str, int]  # how many, by message
+    documents: Mapping[str, int]  # their weight, by message
     sizes: Mapping[str, float] = field(init=False)
     before: Mapping[str, float] = field(init=False)
     whole: float = field(init=False)

@@ -10,12 +10,13 @@ from recoveryd.core import Block, Json
 IMAGE = 1_600  # tokens, about what one of the usual size takes
 _IMAGE_CHARACTERS = IMAGE * 4
 _OVERHEAD = 24  # characters that frame a block
+_LIKELY_DOCUMENT = 200_000  # characters of the data of one of which only the address is sent
 
 
 class Scales:
     """Weighs each body once: by its characters, or by its bytes.
 
-    `pages`: by message, the characters that would have as many tokens as the pages of a document there.
+    `pages`: by message, the characters that would have as many tokens as the pages there, by what `documents` weighs.
     """
 
     def __init__(self, *, by_bytes: bool = False, pages: dict[str, float] | None = None) -> None:
@@ -70,7 +71,12 @@ def part_in_bytes(value: Any) -> int:
 
 
 def documents(body: Json) -> int:
-    """Count the documents in a block, of which nothing tells what their pages take."""
+    """Weigh the documents in a block against each other, by their data: nothing tells what the pages of each take."""
     content = body.get("content")
-    inner = content if isinstance(content, (list, tuple)) else ()
-    return sum(isinstance(item, Mapping) and item.get("type") == "document" for item in (body, *inner))
+    found = (body, *(content if isinstance(content, (list, tuple)) else ()))
+    return sum(_data(one.get("source")) for one in found if isinstance(one, Mapping) and one.get("type") == "document")
+
+
+def _data(source: object) -> int:
+    data = source.get("data") if isinstance(source, Mapping) else None
+    return len(data) if isinstance(data, str) and data else _LIKELY_DOCUMENT

@@ -551,6 +551,29 @@ def test_of_outputs_that_go_for_one_with_a_long_document_those_stay_that_had_not
     assert abs(_with_pages(_sent(session, made)) - made.after) < 0.04 * made.after
 
 
+def test_documents_of_one_step_count_by_what_each_of_them_holds() -> None:
+    """Read at once, nothing tells what the pages of each take."""
+    pages = (5_000, 20_000, 100_000)
+    reads = [
+        tool("read", {"filePath": f"/{n}.pdf"}, attachments=[file(f"{PDF['url']}{'JVBERi0x' * n}", "application/pdf")])
+        for n in pages
+    ]
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    builder.user(FIRST)
+    builder.assistant(*reads)
+    for _ in range(20):
+        builder.assistant(bash(rng, 14_000))
+    planted = spent(builder.planted())
+    for message in planted.messages[2:]:
+        message["tokens"]["cache"]["read"] += sum(pages)
+    session = as_session(planted)
+    asked = OWN + count(body(_wire("new").build(session), thinking=True)) + sum(pages)
+    made = _shorter(_long(session, size=Size(asked, asked - 5_000)))
+    [cleared] = [edit.part_id for edit in made.edits if edit.action == "clear_output"]
+    assert cleared == session.messages[1].parts[-2].id
+    assert abs(made.before - made.after - pages[-1]) < 0.02 * pages[-1]
+
+
 def test_a_document_stays_where_the_rest_alone_is_too_long_and_is_named_with_what_it_takes() -> None:
     session = _with_pdf(2, 0)
     asked = _with_pages(body(_wire("new").build(session), thinking=True))
