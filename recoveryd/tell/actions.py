@@ -42,6 +42,12 @@ ACTIONS: Mapping[str, Deed] = {
     "set_aside_reasoning": Deed(
         "take out", "took out", "1 item that the provider can't read", "{n} items that the provider can't read"
     ),
+    "set_aside_alone": Deed(
+        "take out",
+        "took out",
+        "1 reasoning item that would lack what has to follow it",
+        "{n} reasoning items that would lack what has to follow them",
+    ),
     "set_aside_summary": Deed(
         "take out",
         "took out",

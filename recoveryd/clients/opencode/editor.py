@@ -12,6 +12,8 @@ from recoveryd.clients.opencode.prompting import fields_of_answer
 from recoveryd.clients.opencode.wire.prompt import steps
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn, repeated
 
+_OF_ITEMS = ("set_aside_reasoning", "set_aside_alone")  # actions that set reasoning items aside
+
 
 @dataclass(frozen=True, slots=True)
 class OpencodeEditor:
@@ -174,7 +176,7 @@ class OpencodeEditor:
         carriers = dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers)))
         for number, part_id in enumerate(carriers):
             part = self._part(part_id)
-            if action == "set_aside_reasoning" or (block.is_thinking and block.carriers and part.type != "reasoning"):
+            if action in _OF_ITEMS or (block.is_thinking and block.carriers and part.type != "reasoning"):
                 edit = self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action)
             else:
                 edit = Edit(part.message_id, part.id, None, action)

@@ -32,8 +32,15 @@ _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of OpenAI's says of a request; `named` is the item at `refused.position`, as the request had
-    it.
+    it. Which reasoning has what it needs behind it is noted, for a repair may take that away.
     """
+    items = list(request.blocks())
+    followed = (item for at, item in enumerate(items) if item.type == "reasoning" and not is_lonely(items, at))
+    return replace(_told(refused, request, named), followed=_parts(followed))
+
+
+def _told(refused: Refused, request: Request, named: Block | None) -> Claims:
+    """Return what the error itself tells."""
     blocks = [block for block in request.blocks() if block.part_id]
     match refused.kind:
         case Kind.REASONING_ITEM:

@@ -6,7 +6,7 @@ provider of this API can take; of what depends on who answers, an error speaks f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from recoveryd.core import Block, Claims, Json, Kind, Request, Violation
 from recoveryd.providers.media_limits import claimed_fault
@@ -17,6 +17,7 @@ from recoveryd.providers.openai.items import (
     OUTPUT_OF,
     OUTPUTS,
     id_fault,
+    is_lonely,
     item_call_fault,
     message_fault,
     request_items,
@@ -44,6 +45,7 @@ def check(request: Request, claims: Claims) -> list[Violation]:
         if block.part_id:
             found += _form(turn, block, claims)
             found += _accused(turn, block, claims)
+            found += _left_alone(turn, blocks, claims)
             found += _pictures(turn, block, claims)
     return found
 
@@ -79,6 +81,14 @@ def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
             reason = _FIELD.get(field, f"the provider does not take the {field} of this item")
             kind = Kind.TOOL_CALL_INVALID if field in ("arguments", "input") else _kind(block)
             yield Violation(kind, turn, block, reason, field="" if kind is Kind.TOOL_CALL_INVALID else field)
+
+
+def _left_alone(turn: int, blocks: Sequence[Block], claims: Claims) -> Iterator[Violation]:
+    """Tell of reasoning that had what it needs behind it, and has not any more; of what had none, the error tells."""
+    part = blocks[turn].part_id
+    if part in claims.followed and part not in claims.accused and is_lonely(blocks, turn):
+        reason = "this reasoning would lack what has to follow it"
+        yield Violation(Kind.REASONING_ITEM, turn, blocks[turn], reason)
 
 
 def _kind(block: Block) -> Kind:

@@ -7,15 +7,28 @@ from collections.abc import Sequence
 from recoveryd.core import Block, Edits, Violation
 from recoveryd.repair.inputs import RepairInput
 
+_ASIDE = ("set_aside_reasoning", "set_aside_alone", "set_aside_summary")
+
 
 def set_aside_unreadable(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """Set aside at once, and whole, all that the provider can't read: what is left of it would be refused as well."""
+    """Set aside at once, and whole, all that the provider can't read: what is left of it would be refused as well.
+
+    So is reasoning that it can read, where the repair itself takes away what followed it.
+    """
     assert violation.block is not None
     if violation.field:
         return _without_field(given, violation, "set_aside_reasoning")
     alike = _alike(given, violation)
-    reasoning = given.editor.set_aside([b for b in alike if not b.is_summary], "set_aside_reasoning")
-    return ((*reasoning, *given.editor.set_aside([b for b in alike if b.is_summary], "set_aside_summary")),)
+    edits = (given.editor.set_aside([b for b in alike if _why(given, b) == why], why) for why in _ASIDE)
+    return (tuple(edit for of_one_kind in edits for edit in of_one_kind),)
+
+
+def _why(given: RepairInput, block: Block) -> str:
+    if block.is_summary:
+        return "set_aside_summary"
+    told = given.claims
+    sound = block.part_id in told.followed and block.part_id not in told.accused
+    return "set_aside_alone" if sound else "set_aside_reasoning"
 
 
 def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edits]:

@@ -653,6 +653,47 @@ def test_an_image_that_the_model_made_and_has_no_room_as_a_message_is_not_taken_
     assert rollout.bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("words", "param", "stays"),
+    [
+        ("input.6.type: Invalid input", "input.6.type", True),
+        ("The image data you provided does not represent a valid image.", "input", False),
+    ],
+)
+def test_reasoning_goes_with_the_image_that_followed_it(place: Place, words: str, param: str, *, stays: bool) -> None:
+    """As words it is a user's: behind reasoning neither that nor a prompt is taken."""
+    rollout = place.rollout
+    rollout.asks()
+    rollout.thinks("gAAAAkept")
+    rollout.calls()
+    rollout.thinks("gAAAAgone")
+    rollout.item({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PIXEL})
+    rollout.asks("again")
+    before = rollout.is_refused(said(words, param)) and rollout.bytes()
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert "gAAAAkept" in sent(place) and "gAAAAgone" not in sent(place) and (PIXEL in sent(place)) == stays
+    assert "took out 1 reasoning item that would lack what has to follow it" in event.detail.lower()
+    place.rest()
+    with place.ledger() as ledger:
+        take_back(place.store, ledger, place.state, event.id)
+    assert rollout.bytes() == before
+
+
+def test_reasoning_before_reasoning_that_nothing_follows_goes_with_it(place: Place) -> None:
+    rollout = place.rollout
+    rollout.asks()
+    rollout.thinks("gAAAAone", id="rs_1")
+    rollout.thinks("gAAAAtwo", id="rs_2")
+    rollout.asks("again")
+    rollout.is_refused(
+        said("Item 'rs_2' of type 'reasoning' was provided without its required following item.", "input")
+    )
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert event.actions == ("set_aside_reasoning", "set_aside_alone") and "gAAAA" not in sent(place)
+
+
 def test_the_summary_of_a_compaction_stays_where_the_error_names_what_a_client_had_in_memory(place: Place) -> None:
     rollout = place.rollout
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from recoveryd.clients.opencode import part_fixes, session_status
 from recoveryd.clients.opencode.editor import OpencodeEditor
 from recoveryd.clients.opencode.wire.compatible import OpenaiCompatible
@@ -287,6 +289,18 @@ def test_only_what_is_sealed_is_taken_off_a_part() -> None:
     metadata = {"providerExecuted": True, "openai": {"itemId": "fc_1", "kept": 1}}
     assert part_fixes.unsealed({"metadata": metadata}) == {"providerExecuted": True, "openai": {"kept": 1}}
     assert part_fixes.with_reasoning({"metadata": metadata}, "x").keys() == {*metadata, "openrouter"}
+
+
+@pytest.mark.parametrize("action", ["set_aside_reasoning", "set_aside_alone"])
+def test_the_words_of_a_reasoning_item_stay(action: str) -> None:
+    made = builder()
+    sealed = {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "gAAAA"}}
+    made.assistant({"type": "reasoning", "text": "a plan", "metadata": sealed}, "done")
+    session = as_session(made.planted())
+    part = next(p for p in session.messages[-1].parts if p.type == "reasoning")
+    block = Block({"type": "reasoning", "encrypted_content": "gAAAA"}, part.message_id, part.id)
+    [edit] = editor(session).set_aside([block], action)
+    assert edit.after is not None and edit.after["text"] == "a plan" and "gAAAA" not in str(edit.after)
 
 
 def test_a_call_keeps_the_id_that_its_provider_takes() -> None:

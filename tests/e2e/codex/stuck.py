@@ -352,6 +352,15 @@ def tool_searches_where_none_are_known(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck("foreign_item", spell=from_zod, door=Gateway(unknown=frozenset({"image_generation_call"})))
+def picture_that_the_model_made_where_none_is_known(rollout: Rollout) -> None:
+    made = data_url(png(4)).partition(",")[2]
+    rollout.turn("paint")
+    rollout.reasoning(seal())
+    rollout.item({"type": "image_generation_call", "id": rollout.id("ig"), "status": "completed", "result": made})
+    say(rollout)
+
+
 @stuck(
     "foreign_item",
     spell=from_zod,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -237,6 +238,18 @@ def test_reasoning_that_nothing_follows_is_all_found_by_one_error() -> None:
     sent = request(user(), reasoning(), user(), reasoning(id="rs_2"), answer(), reasoning(id="rs_3"), user())
     words = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
     assert blamed(sent, words) == [("reasoning_item", "1", ""), ("reasoning_item", "5", "")]
+
+
+def test_reasoning_that_loses_what_followed_it_is_found_and_what_had_nothing_is_not() -> None:
+    made = {"type": "image_generation_call", "id": "ig_1", "result": "iVBO"}
+    sent = request(user(), reasoning(), user(), reasoning(), made, reasoning(), call(), output(), reasoning(), answer())
+    refused = classify(said("input.4.type: Invalid input"))
+    assert refused is not None
+    claims = OPENAI.claims(refused, sent, sent.at(4, None))
+    assert found(sent, claims) == [("foreign_item", "4", "")]
+    turns = list(sent.turns)
+    turns[4] = replace(turns[4], blocks=(replace(turns[4].blocks[0], body=user()),))
+    assert found(replace(sent, turns=tuple(turns)), claims) == [("reasoning_item", "3", "")]
 
 
 def test_text_beside_what_is_encrypted_is_one_field() -> None:
