@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients.opencode.server import OpencodeServer
-from recoveryd.core.model import Outcome
-from tests.support.build import MODEL, SessionBuilder, api_error, write_sqlite
+from recoveryd.core.model import Event, Outcome
+from tests.support.build import MODEL, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
 from tests.support.database import Base
-from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight
+from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
+from tests.support.parts import Part
 from tests.support.trees import Bench, Tree
 
 OWN = {
@@ -171,24 +172,52 @@ QWEN = {"providerID": "alibaba", "modelID": "qwen3-max"}
 FULL = "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 200000]"
 
 
-def test_the_thinking_that_newer_clients_send_by_chat_completions_is_weighed(tmp_path: Path, tree: Tree) -> None:
-    """Without it all of its tokens were those of the system prompt and tools: nothing stored could help."""
-    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN)
-    rng = random.Random(7)
-    LONG["thinking"].turns(session, rng)
+def _refused_by_qwen(session: SessionBuilder) -> None:
     session.user("and on")
     error = api_error(FULL, 400)
     error["data"]["metadata"]["url"] = "https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions"
     session.assistant(error=error, finish=None)
-    planted = spent(session.planted())
+
+
+def _made_shorter(tmp_path: Path, tree: Tree, planted: Planted) -> tuple[Event, float, list[Part]]:
+    """What became of it, what is told to be sent now in thousands of tokens, and what is stored then."""
     base = Base(tree.root.parent / "opencode.db", clock=time.time)
     write_sqlite(planted, base.path)
-    [failure] = [look.failure for look in [base.store.look(session.session["id"])] if look.failure]
+    [failure] = [look.failure for look in [base.store.look(planted.id)] if look.failure]
     event = Bench(tmp_path).recovery.attempt(case(base.store, failure)).event
-    assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
     told = re.search(r"about (\d+)k are sent now", event.detail)
     assert told, event.detail
-    loaded = base.store.load(session.session["id"])
+    loaded = base.store.load(planted.id)
     parts = [dict(part.data or {}) for message in loaded.messages for part in message.parts if not message.error]
+    return event, int(told[1]), parts
+
+
+def test_the_thinking_that_newer_clients_send_by_chat_completions_is_weighed(tmp_path: Path, tree: Tree) -> None:
+    """Without it all of its tokens were those of the system prompt and tools: nothing stored could help."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN)
+    LONG["thinking"].turns(session, random.Random(7))
+    _refused_by_qwen(session)
+    event, told, parts = _made_shorter(tmp_path, tree, spent(session.planted()))
+    assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
     sent = (BASE + sum(map(weight, parts)) // PER_TOKEN) / 1000
-    assert abs(int(told[1]) - sent) < 0.03 * sent
+    assert abs(told - sent) < 0.03 * sent
+
+
+def test_the_thinking_that_the_server_leaves_out_is_not_weighed(tmp_path: Path, tree: Tree) -> None:
+    session, rng = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN), random.Random(7)
+    session.user(FIRST)
+    for _ in range(60):
+        session.assistant(reasoning(words(rng, 9_000)), bash(rng, 14_000))
+    _refused_by_qwen(session)
+    planted = spent(session.planted())
+    thought = 0
+    for message in planted.messages:
+        if message["role"] == "assistant" and "error" not in message:
+            message["tokens"]["cache"]["read"] -= thought // PER_TOKEN
+            thought += sum(weight(part) for part in planted.parts[message["id"]] if part["type"] == "reasoning")
+    event, told, parts = _made_shorter(tmp_path, tree, planted)
+    assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"clear_output"}), event.detail
+    cleared = [part for part in parts if part["type"] == "tool" and part["state"]["time"].get("compacted")]
+    said = sum(weight(part) for part in parts if part["type"] != "reasoning") - sum(map(weight, cleared))
+    sent = (BASE + (said + len(cleared) * 250) // PER_TOKEN) / 1000
+    assert abs(told - sent) < 0.03 * sent
