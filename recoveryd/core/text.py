@@ -13,7 +13,7 @@ _JOINERS = "\u200c\u200d"  # format characters that whole scripts and emoji can'
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that nobody sees
 _MARKS = 4  # on one letter; no script that people write needs more
 # "ses_…" of some clients, "01a201b9-82b1-7263-872f-20dfb3075cd3" of others, "agent-a3f9c1e0b7d244e61" of a subagent.
-_SESSION_ID = re.compile(r"(?a)ses_[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|agent-(?:[\w-]+-)?[0-9a-f]{8,}")
+_SESSION_ID = re.compile(r"(?a)ses_[\w-]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|agent-(?:[\w-]+-)?[0-9a-f]{6,}")
 
 
 def is_session_id(text: str) -> bool:

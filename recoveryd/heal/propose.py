@@ -218,13 +218,13 @@ class Proposer:
             return Refusal(f"recoveryd can't make sessions of this client shorter yet: {then}")
         if (what := not_told_yet(failure, known)) and (wait := self._wait(failure)):
             return Refusal(f"{client.title} {what}, on which this hangs", again_s=wait)
-        share = self._config.compact.target if self._share is None else self._share
         wires = client.wires(store, failure)
         tried = bool(vain_repairs(self._context, store, failure, store.look(session.id).last_answer))
         rules = rules_for(failure, wires)
         made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
         known = known.after_repair(made.sent) if made is not None and made.sent else known
-        done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
+        share, wanted = self._config.compact.target, self._share
+        done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=wanted, tried=tried)
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits

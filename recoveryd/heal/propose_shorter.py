@@ -69,10 +69,10 @@ def propose_shorter(
     provider: Provider,
     *,
     share: float,
-    by_hand: bool,
+    by_hand: float | None,
     tried: bool,
 ) -> ShorterProposal | Refusal:
-    """Plan what makes `session` fit, to `share` of the limit. `by_hand`: a person wants it; `tried`: in vain before."""
+    """Plan what makes `session` fit, to `share` of the limit, or a person's, `by_hand`. `tried`: in vain before."""
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
     if session.revert:
@@ -88,7 +88,7 @@ def propose_shorter(
         share=share,
         without_base=known.without_base and not _logged_size(known).asked,
         by_hand=by_hand,
-        refused=told and stuck.refused.by_error and not by_hand,
+        refused=told and stuck.refused.by_error and by_hand is None,
         fits_below=0.0 if told else _fits_below(known),
         binds=_binds(stuck.failure, known),
         by_settings=_size(stuck.failure, replace(known, context=0)).limit == 0,
@@ -99,7 +99,7 @@ def propose_shorter(
     )
     made = shorten(case)
     if isinstance(made, Refusal):
-        return made if told or by_hand or made.understood else replace(made, reason=_NOT_BORNE_OUT)
+        return made if told or by_hand is not None or made.understood else replace(made, reason=_NOT_BORNE_OUT)
     return ShorterProposal(made, known.wholes(session, made.edits), session, wires, provider)
 
 

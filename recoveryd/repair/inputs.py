@@ -80,11 +80,11 @@ class ShortenInput:
 
     `size`: what the refusal, or else the client, tells; `by_settings`: its limit is that of the client's settings,
     which may be wrong; `share`: of the limit, what is aimed at; `without_base`: what was refused had neither system nor
-    tools. `by_hand`: nothing was refused, a person wants it shorter. `binds`: the provider ties thinking to all before
-    it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were cleared since the
-    refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any length where none is
-    known) below which it was refused for something else, as far as is known; `tried`: it was made shorter in vain;
-    `begun`: it was refused within its answer.
+    tools. `by_hand`: nothing need have been refused, a person wants it to have this share. `binds`: the provider ties
+    thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were
+    cleared since the refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any
+    length where none is known) below which it was refused for something else, as far as is known; `tried`: it was made
+    shorter in vain; `begun`: it was refused within its answer.
     """
 
     session: Session
@@ -95,7 +95,7 @@ class ShortenInput:
     size: Size
     share: float
     without_base: bool = False
-    by_hand: bool = False
+    by_hand: float | None = None
     binds: bool = False
     by_itself: Edits = ()
     cleared_since: bool = False
@@ -104,3 +104,8 @@ class ShortenInput:
     by_settings: bool = False
     tried: bool = False
     begun: bool = False
+
+    @property
+    def aim(self) -> float:
+        """The share of the limit that it is to have."""
+        return self.share if self.by_hand is None else self.by_hand

@@ -190,16 +190,16 @@ def _fitted(case: ShortenInput) -> bool:
 def _target(case: ShortenInput, before: float, whole: float) -> float:
     """Return the tokens that are aimed at. `whole`: those with what a failed compaction hid."""
     size = case.size
-    if case.fits_below and not case.by_hand and whole <= (case.fits_below * size.limit or whole):
+    if case.fits_below and case.by_hand is None and whole <= (case.fits_below * size.limit or whole):
         return whole
-    if not size.limit and not case.refused and not case.by_hand:
-        return max(before, _SHORT, case.share * _longest_answered(case))
+    if not size.limit and not case.refused and case.by_hand is None:
+        return max(before, _SHORT, case.aim * _longest_answered(case))
     if not size.limit:
         refused = whole if case.without_base else before  # the summary of the whole was refused, or what is sent now
-        return case.share * before if case.by_hand else _ESTIMATED * refused
+        return case.aim * before if case.by_hand is not None else _ESTIMATED * refused
     if size.output:
-        return min(case.share * size.limit, size.limit - size.output - _ROOM * size.limit)
-    return case.share * size.limit
+        return min(case.aim * size.limit, size.limit - size.output - _ROOM * size.limit)
+    return case.aim * size.limit
 
 
 def _target_bytes(case: ShortenInput, request: Request, size: Measure) -> float:
@@ -207,10 +207,10 @@ def _target_bytes(case: ShortenInput, request: Request, size: Measure) -> float:
     Anthropic; where that was in vain, nearly all.
     """
     if case.size.most_bytes:
-        return case.share * case.size.most_bytes
+        return case.aim * case.size.most_bytes
     before = size.total(request)
-    if case.by_hand:
-        return case.share * before
+    if case.by_hand is not None:
+        return case.aim * before
     media = sum(part_in_bytes(list(case.provider.sources(block.body))) for block in request.blocks() if block.part_id)
     aim = min(MAX_BYTES, before) / (_FURTHER if case.tried else 2)
     return aim if before - media <= aim else _ESTIMATED * before
@@ -222,7 +222,7 @@ def _longest_answered(case: ShortenInput) -> float:
 
 
 def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) -> Refusal | None:
-    if case.size.by_bytes and case.refused and before < (case.share * limit or _FEW_BYTES):
+    if case.size.by_bytes and case.refused and before < (case.aim * limit or _FEW_BYTES):
         of = f" of {_said(case, limit)}" if limit else ""
         return Refusal(
             f"the conversation has {_said(case, before)}{of}, so it is not what makes the request too large: "
@@ -235,7 +235,7 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
             "neither the refusal nor an earlier answer tells how long the conversation is and may be: "
             "choose a model that takes more, or start a new session"
         )
-    if case.by_hand and not limit and before < _SHORT * size.a_token:
+    if case.by_hand is not None and not limit and before < _SHORT * size.a_token:
         unit = "" if case.size.by_bytes else " tokens"
         return Refusal(f"it has about {_said(case, before)}{unit}: there is nothing to make shorter", understood=False)
     # What it clears breaks thinking that is bound to it: that would be refused next.
@@ -275,13 +275,14 @@ def _own(size: Measure) -> str:
 
 def _make_room(work: ShorterSoFar, limit: float) -> None:
     """Take the steps to the target; where it can't be met, and system, tools and documents take most of it, to what
-    will do.
+    will do. Not where a person named the target, or wants it shorter than that by hand.
     """
-    size, begun = work.case.size, work.edits
+    case, begun, before = work.case, work.edits, work.total
     steps.make_room(work, limit)
-    most = (1 - _ROOM) * size.limit - size.output if size.limit and not work.case.by_hand else 0
+    most = (1 - _ROOM) * case.size.limit - case.size.output if case.size.limit else 0
     own = work.measure.base + work.measure.pages(work.request)
-    if not work.fits and own > _MOST * work.target and most > work.target:
+    held = case.by_hand is not None and (case.by_hand != case.share or before <= most)
+    if not work.fits and own > _MOST * work.target and most > work.target and not held:
         work.target = most
         work.back_to(begun)
         steps.make_room(work, limit)

@@ -33,7 +33,12 @@ def test_the_defaults_name_nothing() -> None:
 
 def test_what_is_ignored_is_a_session_or_a_folder() -> None:
     """Also a subagent of Claude Code's, as `scan` shows it."""
-    assert reference_problems(Config(ignore=("ses_1", "agent-a3f9c1e0b7d244e61", "/work"))) == []
+    assert (
+        reference_problems(
+            Config(ignore=("ses_1", "agent-a3f9c1e0b7d244e61", "agent-ad58932", "agent-acompact-83efcb", "/work"))
+        )
+        == []
+    )
     assert reference_problems(Config(ignore=("agent-acompact-a3f9c1e0b7d244e6",))) == []
     for folder in ("banana", "agent-core", "agent-service"):
         assert [one.key for one in reference_problems(Config(ignore=(folder,)))] == ["ignore"]

@@ -330,7 +330,7 @@ def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
     for name in set(BY_TOKENS) - {"first-paste"}:  # of that no answer ever told how much the client's own words take
         session = session_of(LONG[name], seed=7)
         after = edited(session, _shorter(_long(session)).edits)
-        again = shorten(_long(after, by_hand=True, refused=False))
+        again = shorten(_long(after, by_hand=SHARE, refused=False))
         assert isinstance(again, Refusal), name
         assert not again.understood
 
@@ -443,9 +443,14 @@ def _steps_beside(base: int) -> tuple[Session, int]:
 
 @pytest.mark.parametrize("share", [SHARE, 0.9])
 @pytest.mark.parametrize(("base", "limit"), [(12_000, 16_384), (22_000, 32_768), (25_000, 32_768)])
-def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(base: int, limit: int, share: float) -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(
+    base: int, limit: int, share: float, *, by_hand: bool
+) -> None:
     session, asked = _steps_beside(base)
-    made = _shorter(_long(session, size=Size(asked, limit), share=share))
+    made = _shorter(
+        _long(session, size=Size(asked, limit), share=share, by_hand=share if by_hand else None, refused=not by_hand)
+    )
     sent = base - 100 + count(_sent(session, made))
     assert _actions(made)["compact"]
     assert base < sent <= 0.91 * limit
@@ -457,10 +462,16 @@ def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(base: int, 
 def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: int) -> None:
     """By hand no more is aimed at than was asked for; and the number told is none that nothing measured."""
     session, asked = _steps_beside(base)
-    made = shorten(_long(session, size=Size(asked, 16_384), share=0.1, by_hand=True, refused=False))
+    made = shorten(_long(session, size=Size(asked, 16_384), by_hand=0.1, refused=False))
     assert isinstance(made, Refusal)
     assert "it would have more than the 2k tokens that are aimed at, and system prompt and tools have" in made.reason
     assert f"have about {base // 1000}k: turn off tools and MCP servers, choose a model" in made.reason
+
+
+def test_by_hand_a_session_that_the_model_takes_is_not_told_as_short_enough_where_it_can_not_be_shorter() -> None:
+    session, asked = _steps_beside(12_000)
+    made = shorten(_long(session, size=Size(limit=2 * asked), share=0.1, by_hand=0.1, refused=False))
+    assert isinstance(made, Refusal) and "that are aimed at, and system prompt and tools have" in made.reason
 
 
 PAGES = 120_000
@@ -501,7 +512,7 @@ def test_the_pages_of_a_document_count_as_what_answers_and_the_refusal_tell(
     session = _with_pdf(before, behind)
     asked = _with_pages(body(_wire("new").build(session), thinking=True))
     size = Size(limit=LIMIT) if by_hand and behind else Size(asked, LIMIT)
-    made = _shorter(_long(session, size=size, by_hand=by_hand, refused=not by_hand))
+    made = _shorter(_long(session, size=size, by_hand=SHARE if by_hand else None, refused=not by_hand))
     assert abs(asked - made.before) < 0.04 * asked
     sent = _with_pages(_sent(session, made))
     assert sent <= made.target * 1.04
