@@ -241,12 +241,11 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
         grown = then.given - one.given - one.answered
         missing, thinking = max(0.0, since - grown), rate * thought[one.message_id]  # more may be cleared since
         of_turn, next_turn = of_turn + thinking, turns[one.message_id] != turns[then.message_id]
-        if missing <= since + 2 * (of_turn if next_turn else thinking):
+        if missing <= since + 1.5 * (of_turn if next_turn else thinking):
             found.append((missing, thinking, since))
         of_turn = 0.0 if next_turn else of_turn
-    found.sort()
     telling = [one for one in found if one[1] >= one[2] or one[0] > one[2]]
-    kept = (telling if len(telling) > 2 else found)[:-1]  # but the most, which may be a compaction's
+    kept = telling if len(telling) > 2 else found
     return sum(missing for missing, _, _ in kept) <= sum(thinking for _, thinking, _ in kept) / 2
 
 

@@ -177,8 +177,9 @@ _KEPT = ["all", "none", "of the present turn"]
 
 @pytest.mark.parametrize("kept", _KEPT)
 @pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
-@pytest.mark.parametrize("repairs", [0, 4])
-def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float, repairs: int) -> None:
+@pytest.mark.parametrize("repairs", [0, 1, 4])
+@pytest.mark.parametrize("turns", [4, 12])
+def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float, repairs: int, turns: int) -> None:
     """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
     those of an answer. `repairs`: how many times old outputs were cleared, which usage tells from then on.
     """
@@ -186,10 +187,10 @@ def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: fl
     session.user(FIRST)
     told: list[tuple[int, int]] = []
     sent = thought = 0.0
-    for turn in range(12):
+    for turn in range(turns):
         sent += 100
         thought = 0 if kept == "of the present turn" else thought
-        for _ in range(rng.randint(3, 12)):
+        for _ in range(rng.randint(3, 12) * 12 // turns):
             think, result = int(rng.lognormvariate(6.5, 1)), int(rng.lognormvariate(7, 1.6))
             session.assistant(reasoning(words(rng, think)), bash(rng, result))
             told.append((int(BASE + (sent + thought) / PER_TOKEN), (think + 200) // PER_TOKEN))
