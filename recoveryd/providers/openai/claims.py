@@ -18,10 +18,10 @@ from recoveryd.providers.openai.items import (
     NEED_AN_ID,
     OUTPUT_OF,
     OUTPUTS,
-    SEARCHES,
     TAKEN_BY_ALL,
     id_fault,
     is_lonely,
+    is_odd_search,
     is_spare,
     text_field,
 )
@@ -155,17 +155,11 @@ def _call(refused: Refused, blocks: list[Block]) -> Claims:
     agree on.
     """
     if refused.field.startswith("action") or "open_page" in refused.said:
-        searches = [b for b in blocks if b.type == "web_search_call" and _action(b.body) not in SEARCHES]
-        return Claims(accused=_parts(searches))
+        return Claims(accused=_parts(b for b in blocks if is_odd_search(b.body)))
     if refused.field in ("arguments", "input"):
         long = [b for b in blocks if len(text_field(b.body, refused.field)) > LONGEST_ARGUMENTS]
         return Claims(fields=_fields(long, refused.field))
     return Claims(longest_name=refused.longest_name)
-
-
-def _action(body: Json) -> object:
-    action = body.get("action")
-    return action.get("type") if isinstance(action, dict) else None
 
 
 def _images(

@@ -37,7 +37,7 @@ _OF_SUBSTANCE = words(
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 # A name had at most 64 characters until the autumn of 2026, and has behind some gateways: then their error says so.
 LONGEST_ID, LONGEST_NAME, LONGEST_ARGUMENTS = 64, 128, 1_048_576
-SEARCHES = frozenset({"search", "open_page", "find_in_page"})
+_SEARCHES = frozenset({"search", "open_page", "find_in_page"})
 
 
 def request_items(request: Request) -> list[Block]:
@@ -100,6 +100,13 @@ def is_lonely(blocks: Sequence[Block], index: int) -> bool:
     if following is None or following.get("type") in OUTPUTS:
         return True
     return following.get("type") == "message" and following.get("role") != "assistant"
+
+
+def is_odd_search(body: Json) -> bool:
+    """Whether an item is a search of the web that has the provider do what not each knows."""
+    action = body.get("action")
+    kind = action.get("type") if isinstance(action, Mapping) else None
+    return body.get("type") == "web_search_call" and kind not in _SEARCHES
 
 
 def is_spare(body: Json, field: str) -> bool:

@@ -18,6 +18,7 @@ from recoveryd.providers.openai.items import (
     OUTPUTS,
     id_fault,
     is_lonely,
+    is_odd_search,
     item_call_fault,
     message_fault,
     request_items,
@@ -94,7 +95,7 @@ def _left_alone(turn: int, blocks: Sequence[Block], claims: Claims) -> Iterator[
 def _kind(block: Block) -> Kind:
     if block.type in ENCRYPTED:
         return Kind.REASONING_ITEM
-    return Kind.TOOL_CALL_INVALID if block.type == "web_search_call" and block.body.get("id") else Kind.FOREIGN_ITEM
+    return Kind.TOOL_CALL_INVALID if is_odd_search(block.body) and block.body.get("id") else Kind.FOREIGN_ITEM
 
 
 def _holds(body: Json, field: str) -> bool:

@@ -352,6 +352,16 @@ def tool_searches_where_none_are_known(rollout: Rollout) -> None:
     say(rollout)
 
 
+@stuck("foreign_item", spell=from_zod, door=Gateway(unknown=frozenset({"web_search_call"})))
+def web_searches_where_none_are_known(rollout: Rollout) -> None:
+    rollout.turn("look it up")
+    for query in ("x", "y"):
+        rollout.reasoning(seal())
+        action = {"type": "search", "query": query}
+        rollout.item({"type": "web_search_call", "id": rollout.id("ws"), "status": "completed", "action": action})
+    say(rollout)
+
+
 @stuck("foreign_item", spell=from_zod, door=Gateway(unknown=frozenset({"image_generation_call"})))
 def picture_that_the_model_made_where_none_is_known(rollout: Rollout) -> None:
     made = data_url(png(4)).partition(",")[2]

@@ -322,6 +322,12 @@ def test_searches_of_a_kind_that_is_not_known_and_those_without_an_id() -> None:
     assert blamed(sent, words) == [("foreign_item", "3", "")]
 
 
+def test_a_search_where_none_is_known() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search"}}
+    sent = request(user(), search, {**search, "id": "ws_2"}, answer())
+    assert blamed(sent, "input.1.type: Invalid input") == [("foreign_item", "1", ""), ("foreign_item", "2", "")]
+
+
 def test_an_input_that_is_too_long() -> None:
     sent = request(user(), call(arguments="x" * 1_048_577), output(), answer())
     words = (
