@@ -78,6 +78,9 @@ ACTIONS: Mapping[str, Deed] = {
     ),
     "mend_unicode": Deed("replace", "replaced", "half a character in 1 part", "half characters in {n} parts"),
     "take_out_media": Deed("replace", "replaced", "1 image or file by a note", "{n} images or files by notes"),
+    "set_aside_picture": Deed(
+        "take out", "took out", "1 picture that the model made", "{n} pictures that the model made"
+    ),
     "rename_document": Deed(
         "rename",
         "renamed",

@@ -50,7 +50,7 @@ class CodexEditor(LineEditor):
         del reason
         part = self._part(block.part_id)
         if part.type == "image_generation_call":
-            return (Edit(part.message_id, part.id, None, "take_out_media"),)
+            return (Edit(part.message_id, part.id, None, "set_aside_picture"),)
         field = "content" if part.type == "message" else "output"
         content = (part.data or {}).get(field)
         items = content if isinstance(content, list) else []

@@ -674,6 +674,7 @@ def test_reasoning_goes_with_the_image_that_followed_it(place: Place, words: str
     assert event is not None and event.outcome is Outcome.HEALED
     assert "gAAAAkept" in sent(place) and "gAAAAgone" not in sent(place) and (PIXEL in sent(place)) == stays
     assert "took out 1 reasoning item that would lack what has to follow it" in event.detail.lower()
+    assert ("took out 1 picture that the model made" in event.detail.lower()) != stays
     place.rest()
     with place.ledger() as ledger:
         take_back(place.store, ledger, place.state, event.id)
