@@ -82,7 +82,7 @@ _REASONS = {
         "until it is refused here",
     ),
     OF_SUBAGENT: _Reason(
-        "a subagent was refused and left alone; the session that asked it went on",
+        "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
         "nothing is to be repaired: go on in the session that asked the subagent",
         "ended in a refusal of a subagent, and the session that asked it went on since",
     ),

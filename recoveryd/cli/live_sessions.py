@@ -12,6 +12,7 @@ from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_of_subagent, root_title
 from recoveryd.core import (
+    REFUSED,
     UNANSWERED,
     UNDONE,
     UNREADABLE,
@@ -190,7 +191,7 @@ class LiveSessions:
             finding = finding_of(store, session, recovery)
             if finding is not None:
                 reason = finding.diagnosis.reason
-                if reason == UNREADABLE or (finding.stuck and is_of_subagent(store, session, unknown=True)):
+                if reason == UNREADABLE or (reason == REFUSED and is_of_subagent(store, session, unknown=True)):
                     self._under_way[store.id, session] = now
                 says = finding.outlook if finding.stuck else finding.said
                 stands = finding.recovery if finding.healed else done

@@ -5,24 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from recoveryd.clients import SessionStatus, Store, root_title
-from recoveryd.core import (
-    OF_SUBAGENT,
-    UNREADABLE,
-    Diagnosis,
-    Entry,
-    Failure,
-    Outcome,
-    RecoverydError,
-    Refused,
-    StoreError,
-    kind_info,
-)
+from recoveryd.core import UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.diagnosis import asker_went_on, diagnose
+from recoveryd.diagnose.diagnosis import diagnose
 from recoveryd.diagnose.earlier_repairs import holding_repair
 from recoveryd.diagnose.left_alone import left_alone
-
-_LEFT = (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD, Outcome.GAVE_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +51,6 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
             if done.kind is not None and done.kind is not diagnosis.kind:
                 diagnosis = replace(diagnosis, refused=Refused(done.kind))
             return replace(found, diagnosis=diagnosis, repaired=done, late=late)
-        if _left_behind(context, store, diagnosis):
-            diagnosis = replace(diagnosis, refused=None, code=OF_SUBAGENT)
         try:
             return replace(found, diagnosis=diagnosis, ignored=left_alone(context, store, session))
         except StoreError:
@@ -76,12 +61,3 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         return replace(found, trouble=f"can't be read: {error.message}")
     except Exception as error:  # one odd record must not end the look at all the others
         return replace(found, trouble=f"a fault of recoveryd: {type(error).__name__}: {error}")
-
-
-def _left_behind(context: Context, store: Store, found: Diagnosis) -> bool:
-    """Whether a subagent was refused and left alone, and the session that asked it went on since."""
-    failure = found.failure
-    if found.kind is None or kind_info(found.kind).by_client:
-        return False
-    handled = context.ledger.handled(store.id, failure.session, failure.message)
-    return handled is not None and handled.outcome in _LEFT and asker_went_on(store, failure)

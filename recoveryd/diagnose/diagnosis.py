@@ -98,7 +98,7 @@ def _refused(store: Store, look: SessionStatus, failure: Failure, otherwise: str
     that) nobody knows its words.
     """
     about = other_cause(failure.error)
-    unknown = otherwise or (OF_SUBAGENT if asker_went_on(store, failure) else REFUSED)
+    unknown = otherwise or (OF_SUBAGENT if _asker_went_on(store, failure) else REFUSED)
     if not about and unknown == REFUSED and _broke_off(look, failure):
         about = _BROKE_OFF
     evidence = {**error_evidence(failure), "says": excerpt(failure.error), "about": about or ""}
@@ -117,7 +117,7 @@ def _broke_off(look: SessionStatus, failure: Failure) -> bool:
     return error.kind is None and not candidates(error) and not speaks_of_length(error)
 
 
-def asker_went_on(store: Store, failure: Failure) -> bool:
+def _asker_went_on(store: Store, failure: Failure) -> bool:
     """Whether it failed in a subagent, and the session that asked it is known to have done anything since."""
     parent = store.about(failure.session).parent
     try:

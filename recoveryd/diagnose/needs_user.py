@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_of_subagent, is_store_of, is_there
-from recoveryd.core import Entry, Outcome, RecoverydError
+from recoveryd.core import REFUSED, Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
 from recoveryd.ledger import Upkeep
@@ -108,7 +108,7 @@ def _lasts(context: Context, store: Store, session: str, look: SessionStatus, fo
     if found is None:
         return True
     late = found.late and _open(context, store, session)
-    asked = found.stuck and is_of_subagent(store, session, unknown=True)
+    asked = found.diagnosis.reason == REFUSED and is_of_subagent(store, session, unknown=True)
     return not (late or found.trouble or asked)
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 
-from recoveryd.api import recover
 from recoveryd.cli.live_sessions import LiveSessions
 from recoveryd.clients import Config
-from recoveryd.core import Outcome
 from recoveryd.diagnose import NeedsUser
 from recoveryd.diagnose.context import Context
-from recoveryd.ledger import Ledger
-from recoveryd.settings import paths
 from tests.conftest import Run
 from tests.support.trees import EMPTY, Bench, Tree, blank_answer
 
@@ -44,27 +40,6 @@ def test_it_is_stuck_only_until_the_session_that_asked_it_goes_on(tree: Tree, be
     assert needing(bench.recovery.context, tree, known) == []
     code, out, _ = run("explain", "--session", child)
     assert "go on in the session that asked" in " ".join(out.split())
-
-
-def test_one_that_recoveryd_left_alone_is_stuck_only_until_then_too(tree: Tree, run: Run) -> None:
-    """Whatever it was refused for: it waits for nobody any more. What was not tried yet may be healed."""
-    parent, child = delegated(tree, "Could not process image")
-    _, untried = delegated(tree, "Could not process image")
-    event = recover(child, Config(), state_dir=paths.state_dir(), stores=[tree.store])
-    assert event is not None and event.outcome in (Outcome.REFUSED, Outcome.NOT_UNDERSTOOD)
-    known = NeedsUser()
-
-    def told() -> tuple[set[str], set[str], dict[str, str]]:
-        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
-            need = needing(Context(ledger, Config(), paths.state_dir()), tree, known)
-        data = json.loads(run("scan", "--json")[1])
-        elsewhere = {one["session"]: one["reason"] for one in data["elsewhere"]}
-        return {one["session"] for one in data["stuck"]}, set(need), elsewhere
-
-    assert told() == ({child, untried}, {child, untried}, {})
-    tree.answered(parent)
-    assert told() == ({untried}, {untried}, {child: "refused_subagent"})
-    assert "go on in the session that asked" in " ".join(run("explain", "--session", child)[1].split())
 
 
 def test_nobody_is_told_to_prompt_a_subagent_that_stays_refused(tree: Tree, run: Run) -> None:
