@@ -15,6 +15,7 @@ from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, rend
 from recoveryd.clients import Store, Whose, root_title, stores_having
 from recoveryd.core import (
     UNREADABLE,
+    ByHand,
     Event,
     Failure,
     Kind,
@@ -39,7 +40,6 @@ def compact(arguments: argparse.Namespace) -> int:
     """Run `recoveryd compact`: make a session shorter to its model, stuck or not."""
     config = config_of(arguments)
     dry = arguments.dry_run or config.dry_run
-    share = arguments.target or config.compact.target
     with known_ledger() if dry else open_ledger() as ledger:
         stores, unread = stores_having(stores_of(config), arguments.session)
         if not stores:
@@ -48,7 +48,7 @@ def compact(arguments: argparse.Namespace) -> int:
         if not dry:
             with suppress(RecoverydError):
                 follow_moved(store, ledger)
-        recovery = Recovery(Context(ledger, config, paths.state_dir()), share=share)
+        recovery = Recovery(Context(ledger, config, paths.state_dir()), by_hand=ByHand(arguments.target))
         case = Case.begin(store, _failure(recovery.context, store, arguments.session), Refused(_KIND))
         if store.look(arguments.session).running:
             raise RefusedError("A turn of this session is running, or was cut off.", "Try again when it has ended.")

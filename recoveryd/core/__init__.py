@@ -48,7 +48,7 @@ from recoveryd.core.errors import (
 from recoveryd.core.failure_kinds import KINDS, explained_by, is_repairable, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import from_base64, media_mark, media_type, pixels
-from recoveryd.core.length import Size, Usage, in_words
+from recoveryd.core.length import ByHand, Size, Usage, in_words
 from recoveryd.core.model import (
     CUT_OFF,
     PAGE,
@@ -108,6 +108,7 @@ __all__ = [
     "Block",
     "BusyError",
     "BusyStoreError",
+    "ByHand",
     "CallLimits",
     "Change",
     "Check",

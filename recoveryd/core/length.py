@@ -20,6 +20,15 @@ class Size:
     most_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """A person's wish that a session has fewer tokens, be it refused or not: `target`, and no more, as a share of what
+    its model takes; None: as the configuration has it.
+    """
+
+    target: float | None = None
+
+
 def in_words(amount: float, *, by_bytes: bool = False) -> str:
     """Write an amount of tokens (212403 as "212k"), or of bytes (604120 as "604 kB")."""
     if not by_bytes:

@@ -11,6 +11,7 @@ from recoveryd.clients import Client, Store, way_back
 from recoveryd.core import (
     KINDS,
     ActiveError,
+    ByHand,
     Change,
     Claims,
     Diagnosis,
@@ -94,12 +95,12 @@ class Proposal:
 class Proposer:
     """Makes proposals by the configuration, and what the user ordered since. Writes nothing; errors of the store pass.
 
-    `share`: a person wants sessions shorter, stuck or not: to this share of what their model takes.
+    `by_hand`: a person wants sessions shorter, stuck or not.
     ActiveError: what is to be ended may still be under way. LeftAloneError: the user wants it so.
     """
 
-    def __init__(self, context: Context, share: float | None = None) -> None:
-        self._share = share
+    def __init__(self, context: Context, by_hand: ByHand | None = None) -> None:
+        self._by_hand = by_hand
         self._context = context
         self._config = context.config
         self._clients = context.clients
@@ -209,7 +210,7 @@ class Proposer:
 
     def _less(self, case: Case, session: Session) -> Proposal | Refusal:
         store, failure, kind = case.store, case.failure, case.kind
-        by_hand, client = self._share is not None, self._clients.of(store)
+        by_hand, client = self._by_hand, self._clients.of(store)
         if not (self._config.compact.enabled or by_hand):
             return Refusal(f"`[compact] enabled` is off: run `recoveryd compact {session.id}`")
         known = self._clients.shortening(store, session, failure, self._marks(case))
@@ -223,8 +224,8 @@ class Proposer:
         rules = rules_for(failure, wires)
         made = standing_repair(store, self._context.ledger, Diagnosis(failure, case.refused)) if by_hand else None
         known = known.after_repair(made.sent) if made is not None and made.sent else known
-        share, wanted = self._config.compact.target, self._share
-        done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=wanted, tried=tried)
+        share = self._config.compact.target
+        done = propose_shorter(case, session, known, wires, rules, share=share, by_hand=by_hand, tried=tried)
         if isinstance(done, Refusal):
             return done
         edits = done.shorter.edits
@@ -289,7 +290,7 @@ def _can_be_shorter(context: Context, store: Store, session_id: str) -> bool:
     failure = context.clients.of(store).next_failure(session)
     if failure is None:
         return False
-    proposer = Proposer(context, context.config.compact.target)
+    proposer = Proposer(context, ByHand())
     try:
         planned = proposer.propose(Case.begin(store, failure, Refused(Kind.CONTEXT_OVERFLOW)), session)
     except (ActiveError, LeftAloneError):

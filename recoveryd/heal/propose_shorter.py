@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recoveryd.clients import Shortening
-from recoveryd.core import Claims, Failure, RecordedError, Refusal, Session, Size, Wire, in_words
+from recoveryd.core import ByHand, Claims, Failure, RecordedError, Refusal, Session, Size, Wire, in_words
 from recoveryd.diagnose import Case, of_length
 from recoveryd.providers import Provider, binds_thinking, other_cause, size_of
 
@@ -69,10 +69,10 @@ def propose_shorter(
     provider: Provider,
     *,
     share: float,
-    by_hand: float | None,
+    by_hand: ByHand | None,
     tried: bool,
 ) -> ShorterProposal | Refusal:
-    """Plan what makes `session` fit, to `share` of the limit, or a person's, `by_hand`. `tried`: in vain before."""
+    """Plan what makes `session` fit, to `share` of the limit, or as a person wants it. `tried`: in vain before."""
     from recoveryd.repair import ShortenInput, shorten  # late: only what is too long needs it
 
     if session.revert:

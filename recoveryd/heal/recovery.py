@@ -16,6 +16,7 @@ from recoveryd.core import (
     ActiveError,
     BusyError,
     BusyStoreError,
+    ByHand,
     ConflictError,
     DiskError,
     Event,
@@ -45,7 +46,7 @@ class Recovery:
     """Carries out recoveries.
 
     `held(store, session)` says why nothing may be written to it now, None when it may: asked first, and right before
-    each write. What the user wants left alone is, in any case. `share`: as of `Proposer`.
+    each write. What the user wants left alone is, in any case. `by_hand`: as of `Proposer`.
     """
 
     def __init__(
@@ -54,15 +55,15 @@ class Recovery:
         *,
         callbacks: Callbacks | None = None,
         held: Callable[[Store, str], str | None] | None = None,
-        share: float | None = None,
+        by_hand: ByHand | None = None,
     ) -> None:
         config = context.config
         self.context = context
         self._recorder = Recorder(context)
         self._held = held or (lambda *_: config.idle if config.dry_run else None)  # `enabled` is for the daemon
         self._callbacks = callbacks or Callbacks()
-        self._proposer = Proposer(context, share)
-        self._by_hand = share is not None
+        self._proposer = Proposer(context, by_hand)
+        self._by_hand = by_hand is not None
         self._stopper = TurnStopper(self.on_abort)
         self._proposed: dict[str, Proposal] = {}  # of recoveries that are yet to be confirmed, without the images
 

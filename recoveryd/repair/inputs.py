@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from recoveryd.core import (
+    ByHand,
     Claims,
     Editor,
     Edits,
@@ -95,7 +96,7 @@ class ShortenInput:
     size: Size
     share: float
     without_base: bool = False
-    by_hand: float | None = None
+    by_hand: ByHand | None = None
     binds: bool = False
     by_itself: Edits = ()
     cleared_since: bool = False
@@ -108,4 +109,4 @@ class ShortenInput:
     @property
     def aim(self) -> float:
         """The share of the limit that it is to have."""
-        return self.share if self.by_hand is None else self.by_hand
+        return (self.by_hand and self.by_hand.target) or self.share

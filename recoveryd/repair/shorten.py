@@ -281,7 +281,7 @@ def _make_room(work: ShorterSoFar, limit: float) -> None:
     steps.make_room(work, limit)
     most = (1 - _ROOM) * case.size.limit - case.size.output if case.size.limit else 0
     own = work.measure.base + work.measure.pages(work.request)
-    held = case.by_hand is not None and (case.by_hand != case.share or before <= most)
+    held = case.by_hand is not None and (case.by_hand.target is not None or before <= most)
     if not work.fits and own > _MOST * work.target and most > work.target and not held:
         work.target = most
         work.back_to(begun)

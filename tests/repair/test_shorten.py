@@ -21,7 +21,7 @@ from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import deed_names
 from recoveryd.core.editor import Marks
 from recoveryd.core.edits import edited
-from recoveryd.core.length import Size, Usage
+from recoveryd.core.length import ByHand, Size, Usage
 from recoveryd.core.model import Refusal, Session
 from recoveryd.providers.anthropic.provider import ANTHROPIC
 from recoveryd.repair import ShortenInput, ShorterPlan, shorten
@@ -330,7 +330,7 @@ def test_planned_again_on_its_own_result_it_proposes_nothing() -> None:
     for name in set(BY_TOKENS) - {"first-paste"}:  # of that no answer ever told how much the client's own words take
         session = session_of(LONG[name], seed=7)
         after = edited(session, _shorter(_long(session)).edits)
-        again = shorten(_long(after, by_hand=SHARE, refused=False))
+        again = shorten(_long(after, by_hand=ByHand(), refused=False))
         assert isinstance(again, Refusal), name
         assert not again.understood
 
@@ -449,7 +449,7 @@ def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(
 ) -> None:
     session, asked = _steps_beside(base)
     made = _shorter(
-        _long(session, size=Size(asked, limit), share=share, by_hand=share if by_hand else None, refused=not by_hand)
+        _long(session, size=Size(asked, limit), share=share, by_hand=ByHand() if by_hand else None, refused=not by_hand)
     )
     sent = base - 100 + count(_sent(session, made))
     assert _actions(made)["compact"]
@@ -462,7 +462,7 @@ def test_beside_much_of_the_clients_own_what_the_model_takes_will_do(
 def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: int) -> None:
     """By hand no more is aimed at than was asked for; and the number told is none that nothing measured."""
     session, asked = _steps_beside(base)
-    made = shorten(_long(session, size=Size(asked, 16_384), by_hand=0.1, refused=False))
+    made = shorten(_long(session, size=Size(asked, 16_384), share=0.1, by_hand=ByHand(0.1), refused=False))
     assert isinstance(made, Refusal)
     assert "it would have more than the 2k tokens that are aimed at, and system prompt and tools have" in made.reason
     assert f"have about {base // 1000}k: turn off tools and MCP servers, choose a model" in made.reason
@@ -470,7 +470,7 @@ def test_what_can_not_be_made_short_enough_is_not_told_as_long_as_it_is(base: in
 
 def test_by_hand_a_session_that_the_model_takes_is_not_told_as_short_enough_where_it_can_not_be_shorter() -> None:
     session, asked = _steps_beside(12_000)
-    made = shorten(_long(session, size=Size(limit=2 * asked), share=0.1, by_hand=0.1, refused=False))
+    made = shorten(_long(session, size=Size(limit=2 * asked), share=0.1, by_hand=ByHand(), refused=False))
     assert isinstance(made, Refusal) and "that are aimed at, and system prompt and tools have" in made.reason
 
 
@@ -512,7 +512,7 @@ def test_the_pages_of_a_document_count_as_what_answers_and_the_refusal_tell(
     session = _with_pdf(before, behind)
     asked = _with_pages(body(_wire("new").build(session), thinking=True))
     size = Size(limit=LIMIT) if by_hand and behind else Size(asked, LIMIT)
-    made = _shorter(_long(session, size=size, by_hand=SHARE if by_hand else None, refused=not by_hand))
+    made = _shorter(_long(session, size=size, by_hand=ByHand() if by_hand else None, refused=not by_hand))
     assert abs(asked - made.before) < 0.04 * asked
     sent = _with_pages(_sent(session, made))
     assert sent <= made.target * 1.04
