@@ -181,6 +181,22 @@ def test_a_picture_of_a_sort_that_vertex_does_not_take_goes_and_no_other(within:
     assert refusal(FAMILIES["vertex"], edited(session, made), "new", thinking=False) is None
 
 
+@pytest.mark.parametrize(
+    "words", ["Unsupported MIME type: {}", "the mime_type: {} is not supported in `function_response.parts`"]
+)
+def test_of_a_sort_that_gemini_names_all_go_and_none_for_a_film(words: str) -> None:
+    photo = file(data_url(b"\0\0\0\x18ftypheic", "image/heic"), "image/heic", "photo.heic")
+    builder = SessionBuilder(seed=1)
+    builder.user("look", file(PICTURE), photo)
+    builder.assistant(tool("read", {}, "Images read", attachments=[photo, file(PICTURE)]))
+    session = as_session(FAMILIES["vertex"].dressed(builder.planted()))
+    made = planned(FAMILIES["vertex"], session, "new", words.format("image/heic"))
+    assert not isinstance(made, Refusal), made
+    assert deed_names(made) == ("take_out_media",) * 2
+    assert refusal(FAMILIES["vertex"], edited(session, made), "new", thinking=False) is None
+    assert isinstance(planned(FAMILIES["vertex"], session, "new", words.format("video/x-matroska")), Refusal)
+
+
 @pytest.mark.parametrize("form", ["old", "paged", "fork"])
 @pytest.mark.parametrize("first", ["I look.", "I look into the log, line by line \ud83d."])
 def test_half_a_character_is_replaced_in_each_text_of_a_step_that_is_sent_as_one(form: str, first: str) -> None:

@@ -108,8 +108,8 @@ def _call_fault(block: Block) -> str | None:
 
 
 def claims(refused: Refused, request: Request) -> Claims:
-    """Tell the parts that an error of Gemini's means: those with a signature that can't be read, or the one image or
-    document, whichever it speaks of, that there is, or that no answer stands behind.
+    """Tell the parts that an error of Gemini's means: those with a signature that can't be read; all files of the type
+    that it names; or the one image or document, whichever it speaks of, that there is, or that no answer stands behind.
 
     A signature that is missing is wanted of the calls behind the newest prompt alone: the next one begins anew.
     """
@@ -119,6 +119,8 @@ def claims(refused: Refused, request: Request) -> Claims:
         if refused.over is Limit.REQUEST:
             return Claims()  # how much less of it to send is a question of its length
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
+        if types := {name for name in refused.names if "/" in name and "://" not in name}:
+            return Claims(media=frozenset(media_of(*one) for one in held if one[1].get("media_type") in types))
         meant = not_answered(request, held)
         if len(meant) > 1 or any(media.media_fault(source) for _, source in held):
             return Claims()
