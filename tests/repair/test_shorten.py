@@ -544,6 +544,21 @@ def test_a_document_that_nobody_answered_goes_in_the_place_of_all_that_was_said(
     assert refusal(edited(session, made.edits), thinking=True, form=Form.named("new")) is None
 
 
+def test_a_document_that_was_answered_stays_where_an_extract_is_made() -> None:
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    LONG["talk"].turns(builder, rng)
+    builder.user(PDF, "what does the report say?")
+    builder.assistant("much")
+    builder.user("go on")
+    planted = spent(builder.planted())
+    [*_, answer] = [message for message in planted.messages if message["role"] == "assistant"]
+    answer["tokens"]["cache"]["read"] += PAGES
+    session = as_session(planted)
+    asked = _with_pages(body(_wire("new").build(session), thinking=True))
+    made = _shorter(_long(session, size=Size(asked, asked - 5_000)))
+    assert _actions(made)["compact"] and not _actions(made)["take_out_media"]
+
+
 def test_a_document_that_nobody_answered_goes_with_no_more_than_has_to_go_besides() -> None:
     """Where the outputs do it alone it stays, and it goes where they do not; then few of them do."""
     session = _with_pdf(40, 0)
