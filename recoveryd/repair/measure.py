@@ -221,8 +221,9 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     templates of many models leave out that of earlier turns, or all.
 
     If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
-    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter; not by more
-    than thinking, as where a repair or the client cleared old outputs.
+    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter. What was cleared
+    in between, or since, by a repair or the client, tells nothing: more is missing than thinking, or more came than is
+    there now.
     """
     scales = Scales()
     line = _lined(request, scales)
@@ -241,7 +242,7 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
         grown = then.given - one.given - one.answered
         missing, thinking = max(0.0, since - grown), rate * thought[one.message_id]  # more may be cleared since
         of_turn, next_turn = of_turn + thinking, turns[one.message_id] != turns[then.message_id]
-        if missing <= since + 1.5 * (of_turn if next_turn else thinking):
+        if grown + thinking <= 3 * since and missing <= since + 1.5 * (of_turn if next_turn else thinking):
             found.append((missing, thinking, since))
         of_turn = 0.0 if next_turn else of_turn
     telling = [one for one in found if one[1] >= one[2] or one[0] > one[2]]

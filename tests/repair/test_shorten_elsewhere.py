@@ -25,7 +25,7 @@ from tests.families.judged import failure_of, refusal
 from tests.families.table import EVERY_FAMILY, FAMILIES
 from tests.support.build import Planted, SessionBuilder, reasoning, tool
 from tests.support.long_sessions import BASE, FIRST, IMAGE, LONG, PER_TOKEN, bash, spent, weight, words
-from tests.support.parts import file
+from tests.support.parts import Part, file
 from tests.support.values import as_session
 
 
@@ -179,28 +179,36 @@ _KEPT = ["all", "none", "of the present turn"]
 @pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("repairs", [0, 1, 4])
 @pytest.mark.parametrize("turns", [4, 12])
-def test_what_answers_took_tells_whether_thinking_counts(kept: str, a_result: float, repairs: int, turns: int) -> None:
+@pytest.mark.parametrize("cleared", [False, True])
+def test_what_answers_took_tells_whether_thinking_counts(
+    kept: str, a_result: float, repairs: int, turns: int, *, cleared: bool
+) -> None:
     """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
-    those of an answer. `repairs`: how many times old outputs were cleared, which usage tells from then on.
+    those of an answer. `repairs`: how many times old outputs were `cleared`, which usage tells from then on.
     """
     session, rng = SessionBuilder(seed=7), random.Random(7)
     session.user(FIRST)
     told: list[tuple[int, int]] = []
+    ran: list[Part] = []
     sent = thought = 0.0
     for turn in range(turns):
         sent += 100
         thought = 0 if kept == "of the present turn" else thought
         for _ in range(rng.randint(3, 12) * 12 // turns):
             think, result = int(rng.lognormvariate(6.5, 1)), int(rng.lognormvariate(7, 1.6))
-            session.assistant(reasoning(words(rng, think)), bash(rng, result))
+            ran.append(bash(rng, result))
+            session.assistant(reasoning(words(rng, think)), ran[-1])
             told.append((int(BASE + (sent + thought) / PER_TOKEN), (think + 200) // PER_TOKEN))
             sent += 300 + result * a_result * rng.uniform(0.7, 1.3)
             thought += 0 if kept == "none" else think
         session.user(f"go on, {turn}")
+    first, each = 30_000 * repairs, len(told) // (repairs + 1) + 1
+    for number, call in enumerate(ran):
+        if cleared and number < each * repairs - 3:
+            call["state"]["time"] = {"start": 1, "end": 2, "compacted": 3}
     found, failure = _by_chat("qwen", session.planted())
     [wire] = map(weighed, wires_of(failure, "openai.chat", [Form.named("new")]))
     answers = [message.id for message in found.messages if message.role == "assistant"]
-    first, each = 30_000 * repairs, len(told) // (repairs + 1) + 1
     given = [tokens + first - 30_000 * (number // each) for number, (tokens, _) in enumerate(told)]
     usages = [Usage(id_, tokens, own) for id_, tokens, (_, own) in zip(answers, given, told, strict=True)]
     assert counts_thinking(wire.build(found), usages) is (kept == "all")
