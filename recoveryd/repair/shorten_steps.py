@@ -307,10 +307,15 @@ def make_room(work: ShorterSoFar, limit: float) -> None:
 
 
 def _take_if_enough(work: ShorterSoFar, sorts: Sequence[Callable[[ShorterSoFar], Iterable[Saving]]]) -> None:
-    """Take the first of `sorts` that together save enough; nothing where all don't."""
+    """Take the first of `sorts` that together save enough; nothing where all don't. What a later one of these may do as
+    well is left to it, for the one that takes a large thing says what need not go besides.
+    """
     known: list[list[Saving]] = []
     for step in sorts:
-        known.append(list(step(work)))
+        options = list(step(work))
+        again = {option.what for option in options}
+        known = [[option for option in before if option.what not in again] for before in known]
+        known.append(options)
         if most_saved(option for options in known for option in options) >= work.need:
             take(work, sorts, known)
             return

@@ -478,9 +478,9 @@ PAGES = 120_000
 PDF = file("data:application/pdf;base64," + "JVBERi0x" * 100, "application/pdf")
 
 
-def _with_pdf(before: int, behind: int, *, read: bool = False) -> Session:
+def _with_pdf(before: int, behind: int, *, read: bool = False, turns: bool = False) -> Session:
     """A session with a PDF of many pages between so many steps, and the usage that tells of it. `read`: by a tool, in
-    one turn.
+    one turn, or, of `turns`, in the last.
     """
     rng, builder = random.Random(7), SessionBuilder(seed=7)
     builder.user(FIRST)
@@ -488,7 +488,7 @@ def _with_pdf(before: int, behind: int, *, read: bool = False) -> Session:
         builder.assistant(bash(rng, 14_000))
         if read and step == before:
             builder.assistant(tool("read", {"filePath": "/report.pdf"}, "PDF read successfully", attachments=[PDF]))
-        elif not read:
+        elif not read or (turns and step < before):
             builder.assistant("read it")
             builder.user(*([PDF] if step == before else []), f"step {step}")
     planted = spent(builder.planted())
@@ -569,8 +569,9 @@ def test_a_document_that_nobody_answered_goes_with_no_more_than_has_to_go_beside
     assert 0 < limits[180_000]["clear_output"] < limits[230_000]["clear_output"]
 
 
-def test_of_outputs_that_go_for_one_with_a_long_document_those_stay_that_had_not_to_go() -> None:
-    session = _with_pdf(15, 6, read=True)
+@pytest.mark.parametrize("turns", [False, True])
+def test_of_outputs_that_go_for_one_with_a_long_document_those_stay_that_had_not_to_go(*, turns: bool) -> None:
+    session = _with_pdf(15, 6, read=True, turns=turns)
     asked = _with_pages(body(_wire("new").build(session), thinking=True))
     made = _shorter(_long(session, size=Size(asked, 195_000)))
     assert _actions(made) == {"clear_output": 1}
