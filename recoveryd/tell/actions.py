@@ -63,8 +63,8 @@ ACTIONS: Mapping[str, Deed] = {
     "forget_tool": Deed(
         "take out",
         "took out",
-        "1 tool that a search had found and that is gone",
-        "{n} tools that a search had found and that are gone",
+        "1 mention of a tool that is gone, or of another of its server",
+        "{n} mentions of tools that are gone, or of others of their servers",
     ),
     "as_message": Deed(
         "put",
