@@ -36,8 +36,8 @@ class LineEditor:
         del turn
         return ()
 
-    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
-        del turn, words, behind
+    def user_words_before(self, turns: Sequence[Turn], at: int, words: str) -> Sequence[Edits]:
+        del turns, at, words
         return ()
 
     def answer_behind(self, turn: Turn, words: str) -> Edits:

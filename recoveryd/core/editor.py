@@ -71,10 +71,9 @@ class Editor(Protocol):
     def join_step(self, turn: Turn) -> Edits:
         """Send `turn` as one with the step before it, where both are steps of one answer."""
 
-    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
-        """Insert a user message before `turn`, which is sent right behind `behind` (None: it is the first).
-
-        Returns the possible edits, the best first.
+    def user_words_before(self, turns: Sequence[Turn], at: int, words: str) -> Sequence[Edits]:
+        """Insert a user message before the one of a request's `turns` that stands there. Returns the possible edits,
+        the best first.
         """
 
     def answer_behind(self, turn: Turn, words: str) -> Edits:

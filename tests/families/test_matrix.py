@@ -213,6 +213,28 @@ def test_half_a_character_is_replaced_in_each_text_of_a_step_that_is_sent_as_one
     assert refusal(FAMILIES["kimi"], edited(session, made), form, thinking=False) is None
 
 
+@pytest.mark.parametrize("family", ["vertex-claude", "bedrock", "gemini"])
+def test_a_first_prompt_that_1_2_sends_behind_its_own_answer_gets_one_before_both(family: str) -> None:
+    """A session that begins with a command of the user's own (`!ls`) in one millisecond."""
+    builder = SessionBuilder(seed=1)
+    builder.user("The following tool was executed by the user")
+    builder.assistant(tool(call_id="toolu_01"))
+    builder.user("go on")
+    made = as_session(FAMILIES[family].dressed(builder.planted()))
+    times = [5_000, 5_000, 6_000]
+    session = replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+    said = refusal(FAMILIES[family], session, "paged", thinking=False)
+    assert said is not None
+    plan = planned(FAMILIES[family], session, "paged", said)
+    assert not isinstance(plan, Refusal), plan
+    [new] = [edit for edit in plan if edit.part_id is None]
+    assert "placeholder" in deed_names(plan) and (new.after or {})["time"]["created"] == 4_999
+    after = edited(session, plan)
+    ordered = sorted(after.messages, key=lambda message: message.at or message.created)  # as the store reads it
+    for form in ("paged", "new"):
+        assert refusal(FAMILIES[family], replace(after, messages=tuple(ordered)), form, thinking=False) is None
+
+
 SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]
 # The second of three that one tool gave back: within its result, beside it, and where no error names one.
 NAMED = {

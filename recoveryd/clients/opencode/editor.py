@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,23 +99,25 @@ class OpencodeEditor:
         start = next((i for i in range(end, 0, -1) if parts[i].type == "step-start"), 0)
         return (Edit(message_id, parts[start].id, None, "join_step"),) if start else ()
 
-    def user_words_before(self, turn: Turn, words: str, behind: Turn | None = None) -> Sequence[Edits]:
+    def user_words_before(self, turns: Sequence[Turn], at: int, words: str) -> Sequence[Edits]:
         """Put words into the user messages in between, of which nothing is sent, the nearest first; else into a new
         one.
         """
-        first = turn.origins[0][0]
+        first = turns[at].origins[0][0]
         if not first:
             return ()  # it is no stored message
         body = [_text(words, assistant=False)]
+        later = {message for turn in turns[at:] for message, _ in turn.origins}
         ways = [
             self._insert(message.id, message.parts[-1].id if message.parts else None, body, "placeholder")
-            for message in reversed(self._silent_between(behind, first))
+            for message in reversed(self._silent_between(turns[at - 1] if at else None, first))
+            if message.id not in later
         ]
-        return ways or [self._user_message(first, words)]
+        return ways or [self._user_message(first, words, later)]
 
     def _silent_between(self, behind: Turn | None, first: str) -> list[Message]:
-        """List the user messages between a turn and a message. A compaction may send what is stored before it behind
-        it.
+        """List the user messages between a turn and a message. A compaction, or two messages of one millisecond, may
+        have what is stored before it sent behind it.
         """
         spoken = {message for message, _ in behind.origins} if behind is not None else set()
         found: list[Message] = []
@@ -271,8 +273,10 @@ class OpencodeEditor:
             edits.append(Edit(message_id, low, self._marked(stored), action, companion=number < len(bodies)))
         return tuple(edits)
 
-    def _user_message(self, before: str, words: str) -> Edits:
-        """Insert a user message right in front of `before`, with agent and model as the session's own have them."""
+    def _user_message(self, before: str, words: str, later: Collection[str]) -> Edits:
+        """Insert a user message right in front of `before`, with agent and model as the session's own have them.
+        `later`: what is sent behind it.
+        """
         answer = self._message(before)
         like = next((m for m in self.session.messages if m.role == "user"), None)
         if like is not None:
@@ -284,8 +288,9 @@ class OpencodeEditor:
         at = ids.index(before)
         new = unique_between(ids[at - 1] if at else "msg_", before, self.marks.recovery)
         first = "prt_" + new.removeprefix("msg_")
-        # Not before the message in front of it, which may be of the same millisecond.
-        created = max((answer.at or answer.created) - 1, self._time_of(at - 1), 0)
+        # Not before the message in front of it, which may be of the same millisecond, unless that is sent behind it.
+        front = self.session.messages[at - 1] if at and ids[at - 1] not in later else None
+        created = max((answer.at or answer.created) - 1, (front.at or front.created) if front is not None else 0)
         body = {"id": new, "sessionID": self.session.id, "role": "user", "time": {"created": created}, **kept}
         part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=False)}
         return (
@@ -293,10 +298,6 @@ class OpencodeEditor:
             *self._tail_from(before, new),
             Edit(new, first, self._marked(part), "placeholder"),
         )
-
-    def _time_of(self, place: int) -> int:
-        message = self.session.messages[place] if place >= 0 else None
-        return (message.at or message.created) if message is not None else 0
 
     def _tail_from(self, before: str, new: str) -> Iterator[Edit]:
         """Have a compaction keep what begins with the message `new`, where it kept what began right behind that."""

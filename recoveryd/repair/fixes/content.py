@@ -50,11 +50,11 @@ def let_user_begin(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     if violation.block is not None:
         return (given.editor.own_step(violation.block),)
     if violation.turn == 0:
-        return given.editor.user_words_before(turn, words)
+        return given.editor.user_words_before(turns, 0, words)
     before = turns[violation.turn - 1]
     if turn.role == "assistant":
         filled = () if turn.blocks else next(iter(_empty_turn(given, violation)), ())
-        asked = given.editor.user_words_before(turn, words, before)
+        asked = given.editor.user_words_before(turns, violation.turn, words)
         return (given.editor.join_step(turn), *((*edits, *filled) for edits in asked))
     if any(block.type == "tool_result" for block in before.blocks):
         return (given.editor.close_turn(turns[violation.turn - 2], words),)

@@ -254,7 +254,7 @@ def test_turns_can_not_be_put_in_between(rollout: Rollout) -> None:
     made = [editor.cancel_call(block, "x"), editor.own_step(block), editor.words_behind("m", None, "x")]
     made += [editor.close_turn(turn, "x"), editor.replace_text(block, "x"), editor.mend_unicode(block)]
     assert made == [()] * 6
-    assert editor.user_words_before(turn, "x") == ()
+    assert editor.user_words_before([turn], 0, "x") == ()
 
 
 # What its records say

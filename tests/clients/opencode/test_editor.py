@@ -37,8 +37,7 @@ def editor(session: Session) -> OpencodeEditor:
 
 
 def between(session: Session, later: int) -> Sequence[Edits]:
-    sent = turns(session)
-    return editor(session).user_words_before(sent[later], WORDS, sent[later - 1])
+    return editor(session).user_words_before(turns(session), later, WORDS)
 
 
 def builder() -> SessionBuilder:
