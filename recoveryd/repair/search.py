@@ -157,6 +157,8 @@ class Search:
                     seen.add(key)
                     looked += 1
                     following = self._node(edits)
+                    if (following.open, following.unsent) == (node.open, node.unsent):
+                        continue  # it answers nothing, and may be done to one record again and again
                     heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
         return next((node for *_, node in sorted(heap) if not self._due(node, start, targets)), None)
 

@@ -418,3 +418,19 @@ def test_a_changed_block_is_a_rejected_one() -> None:
     session = _session(reasoning("first"), text("answer"))
     case = _case(session, Kind.THINKING_BLOCK_MODIFIED)
     assert actions(plan(replace(case, kinds=frozenset({Kind.THINKING_BLOCK_MODIFIED})))) == ["set_aside_thinking"]
+
+
+def test_an_edit_that_answers_nothing_is_not_made_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each set of edits is longer than the one before, and all are kept."""
+    tried = 0
+
+    def more_words(given: RepairInput, violation: Violation) -> Sequence[tuple[Edit, ...]]:
+        nonlocal tried
+        tried += 1
+        assert violation.block is not None
+        return (given.editor.words_behind(violation.block.message_id, violation.block.part_id, "more"),)
+
+    monkeypatch.setitem(REPAIRS, Kind.MEDIA_REJECTED, more_words)
+    made = _allowed(_with_image())
+    assert isinstance(made, Refusal)
+    assert 0 < tried < 9
