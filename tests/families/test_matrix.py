@@ -181,20 +181,22 @@ def test_a_picture_of_a_sort_that_vertex_does_not_take_goes_and_no_other(within:
     assert refusal(FAMILIES["vertex"], edited(session, made), "new", thinking=False) is None
 
 
-@pytest.mark.parametrize(
-    "words", ["Unsupported MIME type: {}", "the mime_type: {} is not supported in `function_response.parts`"]
-)
-def test_of_a_sort_that_gemini_names_all_go_and_none_for_a_film(words: str) -> None:
+OF_TYPE, IN_RESPONSE = "Unsupported MIME type: {}", "the mime_type: {} is not supported in `function_response.parts`"
+
+
+@pytest.mark.parametrize(("family", "words", "gone"), [("vertex", OF_TYPE, 2), ("gemini", IN_RESPONSE, 1)])
+def test_of_a_type_that_gemini_names_all_go_where_it_is_not_taken(family: str, words: str, gone: int) -> None:
+    """A response takes fewer types than a prompt."""
     photo = file(data_url(b"\0\0\0\x18ftypheic", "image/heic"), "image/heic", "photo.heic")
     builder = SessionBuilder(seed=1)
-    builder.user("look", file(PICTURE), photo)
+    asked = builder.user("look", file(PICTURE), photo)
     builder.assistant(tool("read", {}, "Images read", attachments=[photo, file(PICTURE)]))
-    session = as_session(FAMILIES["vertex"].dressed(builder.planted()))
-    made = planned(FAMILIES["vertex"], session, "new", words.format("image/heic"))
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    made = planned(FAMILIES[family], session, "new", words.format("image/heic"))
     assert not isinstance(made, Refusal), made
-    assert deed_names(made) == ("take_out_media",) * 2
-    assert refusal(FAMILIES["vertex"], edited(session, made), "new", thinking=False) is None
-    assert isinstance(planned(FAMILIES["vertex"], session, "new", words.format("video/x-matroska")), Refusal)
+    assert deed_names(made) == ("take_out_media",) * gone
+    assert (asked["id"] in {edit.message_id for edit in made}) == (gone == 2)
+    assert isinstance(planned(FAMILIES[family], session, "new", words.format("video/x-matroska")), Refusal)
 
 
 @pytest.mark.parametrize("form", ["old", "paged", "fork"])

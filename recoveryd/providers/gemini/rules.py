@@ -120,7 +120,9 @@ def claims(refused: Refused, request: Request) -> Claims:
             return Claims()  # how much less of it to send is a question of its length
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
         if types := {name for name in refused.names if "/" in name and "://" not in name}:
-            return Claims(media=frozenset(media_of(*one) for one in held if one[1].get("media_type") in types))
+            of_type = [one for one in held if one[1].get("media_type") in types]
+            inner = "function_response" in refused.said  # which takes fewer types than a prompt
+            return Claims(media=frozenset(media_of(*m) for m in of_type if not inner or m[0].type == "tool_result"))
         meant = not_answered(request, held)
         if len(meant) > 1 or any(media.media_fault(source) for _, source in held):
             return Claims()
