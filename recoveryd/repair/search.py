@@ -40,10 +40,13 @@ Key = tuple[Kind, object]
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A set of edits, the session with them, what the rules still say of it, and what is not sent any more."""
+    """A set of edits, the session with them, what the rules still say of it, of the request of which wire, and what is
+    not sent any more.
+    """
 
     edits: tuple[Edit, ...]
     given: RepairInput
+    wire: int
     open: tuple[Violation, ...]
     keys: frozenset[Key]
     unsent: tuple[Unsent, ...] = ()
@@ -157,7 +160,7 @@ class Search:
                     seen.add(key)
                     looked += 1
                     following = self._node(edits)
-                    if (following.open, following.unsent) == (node.open, node.unsent):
+                    if (following.wire, following.open, following.unsent) == (node.wire, node.open, node.unsent):
                         continue  # it answers nothing, and may be done to one record again and again
                     heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
         return next((node for *_, node in sorted(heap) if not self._due(node, start, targets)), None)
@@ -199,9 +202,8 @@ class Search:
 
     def _start(self) -> _Node:
         """Make the node without edits: what was checked at first."""
-        checked = zip(self._before, self._refused_before, strict=True)
-        request, found = next((one for one in checked if one[1]), (self._before[0], []))
-        return self._node_of((), self._session, request, found)
+        wire = next((number for number, found in enumerate(self._refused_before) if found), 0)
+        return self._node_of((), self._session, wire, self._before[wire], self._refused_before[wire])
 
     def _node(self, edits: tuple[Edit, ...]) -> _Node:
         session = edited(self._session, edits)
@@ -211,22 +213,22 @@ class Search:
         return replace(node, unsent=gone) if gone else node
 
     def _node_of(
-        self, edits: tuple[Edit, ...], session: Session, request: Request, found: Sequence[Violation]
+        self, edits: tuple[Edit, ...], session: Session, wire: int, request: Request, found: Sequence[Violation]
     ) -> _Node:
         given = RepairInput(request, tuple(found), self._provider, self._editor(session), self._settings, self._claims)
-        return _Node(edits, given, tuple(found), frozenset(_key(violation, request) for violation in found))
+        return _Node(edits, given, wire, tuple(found), frozenset(_key(violation, request) for violation in found))
 
-    def _refused(self, requests: Sequence[Request]) -> tuple[Request, list[Violation]]:
-        """Return the first of `requests` that is refused, and why; any of them where none is."""
-        for request in requests:
+    def _refused(self, requests: Sequence[Request]) -> tuple[int, Request, list[Violation]]:
+        """Return the first of `requests` that is refused, its wire's number, and why; any of them where none is."""
+        for wire, request in enumerate(requests):
             if found := self._provider.check(request, self._claims):
-                return request, found
-        for before, after in zip(self._before, requests, strict=True) if self._binds else ():
+                return wire, request, found
+        for wire, (before, after) in enumerate(zip(self._before, requests, strict=True)) if self._binds else ():
             if loose := self._provider.bound(before, after):
                 reason = "this thinking may be bound to what was edited before it"
                 turn = next(n for n, one in enumerate(after.turns) if loose[0] in one.blocks)
-                return after, [Violation(Kind.THINKING_SIGNATURE_INVALID, turn, loose[0], reason)]
-        return requests[0], []
+                return wire, after, [Violation(Kind.THINKING_SIGNATURE_INVALID, turn, loose[0], reason)]
+        return 0, requests[0], []
 
     def _proposals(self, node: _Node, violation: Violation) -> Iterator[tuple[Edit, ...]]:
         repair = REPAIRS.get(violation.kind)

@@ -75,10 +75,18 @@ def _planted(shape: Shape) -> Planted:
     return shape.build(1_790_000_000_000, seed=1)
 
 
+def with_times(session: Session) -> Session:
+    """The session as a database has it, which keeps the times of messages, and has the client order by them."""
+    timed = (replace(message, at=message.created) for message in session.messages)
+    return replace(session, messages=tuple(sorted(timed, key=lambda message: (message.at, message.id))))
+
+
 @cache
 def judged(family: Family, shape: Shape, form: str) -> Judged:
     """Try a shape: refused, planned, refused again for another fault perhaps, and so on, three times at the most."""
     session = session_of(family.name, shape)
+    if form != "old":
+        session = with_times(session)
     first = said = refusal(family, session, form, thinking=shape.thinking)
     repairs: list[tuple[Edit, ...]] = []
     while said is not None and len(repairs) < 3:
@@ -172,8 +180,8 @@ def _joined(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     return {**blocks[0], "content": [block["content"][-1] for block in blocks]}
 
 
-def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edit, ...] | Refusal:
-    """The product's plan for what was said of a prompt that asked this family."""
+def planned(family: Family, session: Session, form: str, said: str, *also: str) -> tuple[Edit, ...] | Refusal:
+    """The product's plan for what was said of a prompt that asked this family; `also` for these forms of the client."""
     session = _asking(family, session)
     failure = failure_of(family, session, said)
     evidence = Refused(Kind.UNSENDABLE_PART) if said == "crash" else classify(failure.error)
@@ -181,7 +189,7 @@ def planned(family: Family, session: Session, form: str, said: str) -> tuple[Edi
         return Refusal("the words have no kind")
     if KINDS[evidence.kind].unrepaired and "invent_reasoning" not in family.settings:
         return Refusal(KINDS[evidence.kind].unrepaired)
-    wires = wires_of(failure, protocol_of(failure), [Form.named(form)])
+    wires = wires_of(failure, protocol_of(failure), [Form.named(name) for name in (form, *also)])
     made = plan(PlanInput(session, failure, evidence, Settings(), wires, rules_for(failure, wires), EDITOR))
     return made if isinstance(made, Refusal) else made.edits
 

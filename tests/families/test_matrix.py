@@ -215,6 +215,19 @@ def test_half_a_character_is_replaced_in_each_text_of_a_step_that_is_sent_as_one
     assert refusal(FAMILIES["kimi"], edited(session, made), form, thinking=False) is None
 
 
+@pytest.mark.parametrize("family", ["kimi", "xai", "vertex"])
+def test_an_edit_that_answers_one_form_is_made_though_another_is_refused_alike(family: str) -> None:
+    session = session_of(family, SHAPES["empty-texts-that-vanish-off"])
+    said = refusal(FAMILIES[family], session, "new", thinking=False) or refusal(
+        FAMILIES[family], session, "paged", thinking=False
+    )
+    assert said is not None
+    made = planned(FAMILIES[family], session, "new", said, "paged")
+    assert not isinstance(made, Refusal), made
+    for form in ("new", "paged"):
+        assert refusal(FAMILIES[family], edited(session, made), form, thinking=False) is None
+
+
 @pytest.mark.parametrize("family", ["vertex-claude", "bedrock", "gemini"])
 def test_a_first_prompt_that_1_2_sends_behind_its_own_answer_gets_one_before_both(family: str) -> None:
     """A session that begins with a command of the user's own (`!ls`) in one millisecond."""

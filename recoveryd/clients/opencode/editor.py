@@ -310,12 +310,14 @@ class OpencodeEditor:
         """Insert an answer right behind a message, as the answers before it are stored, that cost nothing."""
         messages = self.session.messages
         at = next(i for i, m in enumerate(messages) if m.id == behind)
-        asked = messages[at]
+        asked, then = messages[at], next(iter(messages[at + 1 :]), None)
         answers = [m for m in messages[: at + 1] if m.role == "assistant" and m.completed and m.error is None]
-        new = unique_between(behind, messages[at + 1].id if at + 1 < len(messages) else None, self.marks.recovery)
+        new = unique_between(behind, then.id if then is not None else None, self.marks.recovery)
         prompt = asked.id if asked.role == "user" else asked.data.get("parentID")
+        created = (asked.at or asked.created) + 1  # 1.2 sends the later of one millisecond first
+        created -= then is not None and (then.at or then.created) < created
         body = {"id": new, "sessionID": self.session.id, "role": "assistant", "parentID": prompt}
-        body |= fields_of_answer(asked, answers[-1] if answers else None, self.session.directory)
+        body |= fields_of_answer(asked, answers[-1] if answers else None, self.session.directory, created)
         first = "prt_" + new.removeprefix("msg_")
         part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=True)}
         return (

@@ -57,9 +57,9 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
-def fields_of_answer(asked: Message, last: Message | None, directory: str) -> dict[str, Any]:
+def fields_of_answer(asked: Message, last: Message | None, directory: str, at: int) -> dict[str, Any]:
     """Make the fields of an answer that a repair adds to a prompt, as OpenCode stores those that it prompted a model
-    for. `last`: the one before.
+    for. `last`: the one before; `at`: its time.
 
     Its tokens are those of the last, so that the client goes on knowing how long the conversation is; but it has none
     of its own, by which `added` knows it.
@@ -74,7 +74,7 @@ def fields_of_answer(asked: Message, last: Message | None, directory: str) -> di
         "path": {"cwd": directory, "root": directory},
         **model,
         **{key: fields[key] for key in ("agent", "mode", "path", "providerID", "modelID") if key in fields},
-        "time": {"created": asked.at or asked.created, "completed": asked.at or asked.created},
+        "time": {"created": at, "completed": at},
         "cost": 0,
         "tokens": {**tokens, **(known if isinstance(known, Mapping) else {}), "output": 0},
         "finish": "stop",

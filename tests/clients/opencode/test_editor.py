@@ -202,6 +202,21 @@ def test_an_answer_goes_behind_a_prompt_that_nobody_answered() -> None:
     assert look.last_answer < new.completed, "no model answered"
 
 
+@pytest.mark.parametrize(("gap", "behind"), [(0, 0), (1, 1), (9, 1)])
+def test_an_answer_is_made_a_millisecond_behind_its_prompt_and_not_behind_the_next_message(
+    gap: int, behind: int
+) -> None:
+    """1.2 sends the later of one millisecond first."""
+    made = builder()
+    made.assistant("one")
+    asked = made.user("and?")
+    failed = made.assistant(error=api_error("no"))
+    failed["time"]["created"] = asked["time"]["created"] + gap
+    session = as_session(made.planted())
+    new = edited(session, editor(session).answer_behind(turns(session)[2], WORDS)).messages[-2]
+    assert new.created == new.completed == asked["time"]["created"] + behind
+
+
 def test_an_answer_goes_behind_the_files_of_a_tool_that_are_sent_as_the_users() -> None:
     made = builder()
     image = {"url": "data:image/png;base64,aaaa", "mime": "image/png"}
