@@ -18,7 +18,8 @@ _NONE = re.compile(r"(?!)")
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """What an editor keeps to in a tool call: its id, name and input, as the provider takes them. `illegal` matches one
-    character that it refuses in a name, `illegal_in_id` one in an id: most take any there.
+    character that it refuses in a name, `illegal_in_id` one in an id: most take any there. A name that is too long is
+    cut to `cut` characters, where not all that speak so take as many (None: they do).
     """
 
     illegal: re.Pattern[str]
@@ -27,6 +28,12 @@ class CallLimits:
     longest_input: int | None = None  # characters of the JSON; None: any
     counted: int | None = None  # letters and digits of an id, by which alone the calls of a message differ; None: all
     illegal_in_id: re.Pattern[str] = _NONE
+    cut: int | None = None
+
+    def legal_name(self, name: str) -> str:
+        """Return a name as it may be; of one that is too long, the beginning."""
+        legal = self.illegal.sub("_", name)
+        return legal if len(legal) <= self.longest_name else legal[: min(self.cut or len(legal), self.longest_name)]
 
     def as_told(self, claims: Claims) -> CallLimits:
         """Return the limits with the lengths that an error names."""

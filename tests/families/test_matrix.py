@@ -79,6 +79,12 @@ def test_what_a_family_refuses_is_healed(name: str, form: str) -> None:
     assert any(one.first is None for one in made.values())
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_name_that_is_too_long_is_cut_to_what_each_takes(name: str, form: str) -> None:
+    assert judged(FAMILIES[name], SHAPES["tool-name-too-long"], form).left is None
+
+
 def test_what_is_not_healed_is_a_call_whose_reasoning_nobody_has() -> None:
     family = UNREASONED["openrouter-kimi-default"]
     made = {shape.name: judged(family, shape, "new") for shape in TRIED}

@@ -155,7 +155,7 @@ def _is_result(part: Part, *, own: bool) -> bool:
 def _legal_name(name: object, limits: CallLimits) -> str:
     if not isinstance(name, str) or not name:
         return _NAMELESS
-    return limits.illegal.sub("_", name)[: limits.longest_name]
+    return limits.legal_name(name)
 
 
 def _server_name(data: Json, results: Sequence[Part]) -> str:

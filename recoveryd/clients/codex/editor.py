@@ -172,7 +172,7 @@ def _legal_fields(data: Json, limits: CallLimits) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key in ("name", "namespace"):
         name = data.get(key)
-        if isinstance(name, str) and (legal := _legal_name(name, limits)) != name:
+        if isinstance(name, str) and (legal := (limits.legal_name(name) or "tool")) != name:
             fields[key] = legal
     for key in ("arguments", "input"):
         given = data.get(key)
@@ -180,10 +180,6 @@ def _legal_fields(data: Json, limits: CallLimits) -> dict[str, Any]:
             note = f"[{len(given):,} characters taken out]"
             fields[key] = json.dumps({"note": note}) if key == "arguments" else note
     return fields
-
-
-def _legal_name(name: str, limits: CallLimits) -> str:
-    return limits.illegal.sub("_", name)[: limits.longest_name] or "tool"
 
 
 def _is_image(one: object) -> bool:

@@ -51,8 +51,8 @@ def legal_call(part: Part, earlier: Iterable[Part], limits: CallLimits) -> Json:
         changes["callID"] = new
     if not isinstance(name, str) or not name:
         changes["tool"] = "unknown"
-    elif limits.illegal.search(name) or len(name) > limits.longest_name:
-        changes["tool"] = limits.illegal.sub("_", name)[: limits.longest_name]
+    elif (legal := limits.legal_name(name)) != name:
+        changes["tool"] = legal
     state = data.get("state")
     if isinstance(state, Mapping) and not isinstance(state.get("input"), Mapping):
         changes["state"] = {**state, "input": as_object(state.get("input"))}

@@ -17,7 +17,7 @@ from recoveryd.providers.media_limits import Media, not_answered, too_large, too
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
-_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128)
+_LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_-]"), longest_name=128, cut=64)
 _FINDS = frozenset({Kind.TOOL_RESULT_MISSING, Kind.TOOL_CALL_INVALID, Kind.INVALID_UNICODE, Kind.MEDIA_REJECTED})
 _PATH = re.compile(r"/chat/completions$")
 

@@ -29,7 +29,7 @@ from recoveryd.providers.media_limits import claimed_fault, not_answered
 
 # A name begins with a letter or an underscore, and has at most 128 characters by the API's reference. Ids of calls are
 # not looked at.
-LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]"), longest_name=128)
+LIMITS = CallLimits(re.compile(r"[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]"), longest_name=128, cut=64)
 SIGNATURE = "signature"
 # In the place of a signature, by the API's documentation: taken, and not looked at.
 _NONE = "skip_thought_signature_validator"

@@ -133,7 +133,8 @@ def requote(text: str, dice: random.Random) -> str:
 
 
 def renumber(text: str, dice: random.Random) -> str:
-    return re.sub(r"(?<!not be )(?<!status )(?<=[.\[ ])\d+(?=[.\]: ])", lambda _: str(dice.randint(0, 400)), text)
+    number = re.compile(r"(?<!not be )(?<!status )(?<=[.\[ ])\d+(?=[.\]: ])", re.IGNORECASE)
+    return number.sub(lambda _: str(dice.randint(0, 400)), text)
 
 
 def reidentify(text: str, dice: random.Random) -> str:
