@@ -154,9 +154,7 @@ class OpencodeEditor:
         return (self._replace(part, {"state": {**state, "output": words}}, "placeholder"),)
 
     def mend_unicode(self, block: Block) -> Edits:
-        """Replace half characters in each part that the block holds words of."""
-        parts = map(self._part, dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers))))
-        mended = ((part, part_fixes.without_half_characters(part.data)) for part in parts)
+        mended = ((part, part_fixes.without_half_characters(part.data)) for part in self._parts_of(block))
         return tuple(self._replace(part, data, "mend_unicode") for part, data in mended if data != part.data)
 
     def take_out_media(self, block: Block, fault: Callable[[Json], str | None], reason: str) -> Edits:
@@ -175,14 +173,16 @@ class OpencodeEditor:
         return tuple(edit for block in blocks for edit in self._aside(block, action))
 
     def _aside(self, block: Block, action: str) -> Iterator[Edit]:
-        carriers = dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers)))
-        for number, part_id in enumerate(carriers):
-            part = self._part(part_id)
+        for number, part in enumerate(self._parts_of(block)):
             if action in _OF_ITEMS or (block.is_thinking and block.carriers and part.type != "reasoning"):
                 edit = self._replace(part, {"metadata": part_fixes.unsealed(part.data or {})}, action)
             else:
                 edit = Edit(part.message_id, part.id, None, action)
             yield replace(edit, companion=number > 0)
+
+    def _parts_of(self, block: Block) -> Iterator[Part]:
+        """Go through all parts that hold a block, its own first."""
+        return map(self._part, dict.fromkeys((block.part_id, *(part_id for _, part_id in block.carriers))))
 
     def without_field(self, block: Block, field: str, action: str) -> Edits:
         """Edit nothing: the fields of an item are no fields of a part here; what the client keeps of them, it keeps
