@@ -81,11 +81,11 @@ class ShortenInput:
 
     `size`: what the refusal, or else the client, tells; `by_settings`: its limit is that of the client's settings,
     which may be wrong; `share`: of the limit, what is aimed at; `without_base`: what was refused had neither system nor
-    tools. `by_hand`: nothing need have been refused, a person wants it to have this share. `binds`: the provider ties
-    thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs were
-    cleared since the refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of any
-    length where none is known) below which it was refused for something else, as far as is known; `tried`: it was made
-    shorter in vain; `begun`: it was refused within its answer.
+    tools. `by_hand`: nothing need have been refused, a person wants it, maybe to another share. `binds`: the provider
+    ties thinking to all before it. `by_itself`: the edits that the client is about to make. `cleared_since`: outputs
+    were cleared since the refusal; `refused`: it was refused for its length; `fits_below`: the share of the limit (of
+    any length where none is known) below which it was refused for something else, as far as is known; `tried`: it was
+    made shorter in vain; `begun`: it was refused within its answer.
     """
 
     session: Session
