@@ -170,7 +170,7 @@ class Refused:
     position: tuple[int, int | None] | None = None
     field: str = ""
     said: str = ""
-    names: tuple[str, ...] = ()  # of items, of their types, or the ends of what is encrypted ("gAAA...c90=")
+    names: tuple[str, ...] = ()  # of items, of their types, of tools, or the ends of what is encrypted ("gAAA...c90=")
     limit: int = 0  # bytes that a request may have; 0: not told
     sent: int = 0  # bytes that it had; 0: not told
     most_media: int = 0  # images that a request may have, or what `sort` says; 0: not told
@@ -180,6 +180,7 @@ class Refused:
     longest_id: int = 0
     by_length: bool = False
     by_error: bool = False
+    media_types: frozenset[str] = frozenset()  # of files ("image/heic"), where they name one
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,8 +119,8 @@ def claims(refused: Refused, request: Request) -> Claims:
         if refused.over is Limit.REQUEST:
             return Claims()  # how much less of it to send is a question of its length
         held = [(block, source) for block in request.blocks() for source in media.sources(block.body, refused.sort)]
-        if types := {name for name in refused.names if "/" in name and "://" not in name}:
-            of_type = [one for one in held if one[1].get("media_type") in types]
+        if refused.media_types:
+            of_type = [one for one in held if one[1].get("media_type") in refused.media_types]
             inner = "function_response" in refused.said  # which takes fewer types than a prompt
             return Claims(media=frozenset(media_of(*m) for m in of_type if not inner or m[0].type == "tool_result"))
         meant = not_answered(request, held)

@@ -54,19 +54,19 @@ def classify(error: RecordedError) -> Refused | None:
         kind = Kind.CONTEXT_OVERFLOW  # whatever it is called: gateways say it in any words
     if kind is None or (kind is Kind.CONTEXT_OVERFLOW and of_a_limit(error)):
         return None  # a rate limit that counts tokens is told with 413, too, which clients take for a length
-    position, field, sort = None, "", ""
+    place, field, sort = None, "", ""
     if only is not None:
         where = only.text, only.start, only.end
-        position, field = named.named_place(*where, error.texts)
+        place, field = named.named_place(*where, error.texts)
         sort = named.named_sort(*where, field) if kind is Kind.MEDIA_REJECTED else ""
     limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_media(error.texts) if kind is Kind.MEDIA_REJECTED else 0
     said, over = (only.said, only.over) if only is not None else ("", None)
-    items = named.named_items(error.texts)
+    items, types = named.named_items(error.texts), named.named_media_types(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
     long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
     return Refused(
-        kind, named_ids(error), position, field, said, items, limit, sent, most, sort, over, name, own, long, True
+        kind, named_ids(error), place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types
     )
 
 

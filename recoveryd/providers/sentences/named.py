@@ -32,7 +32,8 @@ _ITEM = re.compile(
 )
 _FILE = re.compile(r"https?://[^\s\"'<>\\]{1,2000}|(?<![A-Za-z0-9_-])file[_-][A-Za-z0-9_-]{1,200}")
 _ENDS = re.compile(r"encrypted content (\S{1,40}\.\.\.\S{1,40}) could")
-_VALUE = re.compile(r"Invalid value: '(\w{1,60})'|Tool reference '(?!\d+')([\w-]{1,200})' not found")
+_VALUE = re.compile(r"Invalid value: '(\w{1,60})'")
+_TOOL = re.compile(r"Tool reference '(?!\d+')([\w-]{1,200})' not found")
 _MEDIA_TYPE = re.compile(r"\bmime[_ ]?type:?(?: parameter with value)? ['\"]?(\w{1,30}/[\w.+-]{1,80}\w)", re.IGNORECASE)
 _SIZE = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,6})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
@@ -88,16 +89,19 @@ def named_calls(texts: Iterable[str]) -> tuple[str, ...]:
 
 def named_items(texts: Iterable[str]) -> tuple[str, ...]:
     """List the ids of items and files that an error names ("rs_0496", "cmp_34....b7bd"), addresses, the ends of what is
-    encrypted ("gAA..c9="), a value that is called invalid ("agent_message"), a tool that is not found, and a type of
-    files ("image/heic").
+    encrypted ("gAA..c9="), a value that is called invalid ("agent_message"), and a tool that is not found.
     """
     found: dict[str, None] = {}
     for text in texts:
-        found.update((match[match.lastindex or 0], None) for match in (*_ENDS.finditer(text), *_VALUE.finditer(text)))
+        found.update((match[1], None) for pattern in (_ENDS, _VALUE, _TOOL) for match in pattern.finditer(text))
         found.update((match[0], None) for match in _ITEM.finditer(text))
-        found.update((match[1].lower(), None) for match in _MEDIA_TYPE.finditer(text))
         found.update((match[0].rstrip(".,;:)"), None) for match in _FILE.finditer(text))
     return tuple(found)
+
+
+def named_media_types(texts: Iterable[str]) -> frozenset[str]:
+    """List the types of files that an error names ("image/heic")."""
+    return frozenset(match[1].lower() for text in texts for match in _MEDIA_TYPE.finditer(text))
 
 
 def named_place(text: str, start: int, end: int, others: Iterable[str]) -> tuple[Position | None, str]:
