@@ -32,11 +32,17 @@ _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of OpenAI's says of a request; `named` is the item at `refused.position`, as the request had
-    it. Which reasoning has what it needs behind it is noted, for a repair may take that away.
+    it. Which reasoning has what it needs behind it is noted, for a repair may take that away; but not where the model
+    went on behind some that lacks it, and the error is not of that: who does so wants none.
     """
+    told = _told(refused, request, named)
     items = list(request.blocks())
-    followed = (item for at, item in enumerate(items) if item.type == "reasoning" and not is_lonely(items, at))
-    return replace(_told(refused, request, named), followed=_parts(followed))
+    lonely = [item.type == "reasoning" and is_lonely(items, at) for at, item in enumerate(items)]
+    followed = [at for at, item in enumerate(items) if item.type == "reasoning" and not lonely[at]]
+    went_on = items[: max(followed, default=0)]
+    if any(alone and item.part_id not in told.accused for item, alone in zip(went_on, lonely, strict=False)):
+        return told
+    return replace(told, followed=_parts(items[at] for at in followed))
 
 
 def _told(refused: Refused, request: Request, named: Block | None) -> Claims:

@@ -240,16 +240,41 @@ def test_reasoning_that_nothing_follows_is_all_found_by_one_error() -> None:
     assert blamed(sent, words) == [("reasoning_item", "1", ""), ("reasoning_item", "5", "")]
 
 
-def test_reasoning_that_loses_what_followed_it_is_found_and_what_had_nothing_is_not() -> None:
-    made = {"type": "image_generation_call", "id": "ig_1", "result": "iVBO"}
-    sent = request(user(), reasoning(), user(), reasoning(), made, reasoning(), call(), output(), reasoning(), answer())
-    refused = classify(said("input.4.type: Invalid input"))
+MADE: Item = {"type": "image_generation_call", "id": "ig_1", "result": "iVBO"}
+LATER = (reasoning(), call(), output(), reasoning(), answer())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loses"),
+    [
+        ((user(),), (), True),
+        ((user(),), (user(), reasoning()), True),  # one that nothing follows, and that nobody answered
+        ((user(), reasoning(), user()), (), False),  # one that nothing follows, behind which the model went on
+    ],
+)
+def test_reasoning_that_loses_what_followed_it_is_found_and_what_had_nothing_is_not(
+    before: tuple[Item, ...], after: tuple[Item, ...], *, loses: bool
+) -> None:
+    """Nor is any found where the provider is known to want nothing behind it."""
+    at = len(before) + 1
+    sent = request(*before, reasoning(), MADE, *LATER, *after, user())
+    refused = classify(said(f"input.{at}.type: Invalid input"))
     assert refused is not None
-    claims = OPENAI.claims(refused, sent, sent.at(4, None))
-    assert found(sent, claims) == [("foreign_item", "4", "")]
+    claims = OPENAI.claims(refused, sent, sent.at(at, None))
+    assert found(sent, claims) == [("foreign_item", str(at), "")]
     turns = list(sent.turns)
-    turns[4] = replace(turns[4], blocks=(replace(turns[4].blocks[0], body=user()),))
-    assert found(replace(sent, turns=tuple(turns)), claims) == [("reasoning_item", "3", "")]
+    turns[at] = replace(turns[at], blocks=(replace(turns[at].blocks[0], body=user()),))
+    left = found(replace(sent, turns=tuple(turns)), claims)
+    assert left == ([("reasoning_item", str(at - 1), "")] if loses else [])
+
+
+def test_reasoning_that_loses_what_followed_it_is_found_where_the_error_is_of_such() -> None:
+    sent = request(user(), reasoning(), reasoning(id="rs_2"), user(), *LATER, user())
+    refused = classify(said("Item 'rs_2' of type 'reasoning' was provided without its required following item."))
+    assert refused is not None
+    claims = OPENAI.claims(refused, sent, None)
+    turns = [turn for at, turn in enumerate(sent.turns) if at != 2]
+    assert found(replace(sent, turns=tuple(turns)), claims) == [("reasoning_item", "1", "")]
 
 
 def test_text_beside_what_is_encrypted_is_one_field() -> None:
