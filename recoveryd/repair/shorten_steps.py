@@ -294,7 +294,7 @@ def make_room(work: ShorterSoFar, limit: float) -> None:
     sorts = (old_outputs, present_outputs, old_inputs, oldest_thinking)
     _take_if_enough(work, sorts)
     stripped = work.edits
-    if not work.fits and any(True for _ in unanswered_documents(work)):
+    if not work.fits and work.measure.scales.pages:
         work.back_to(whole)
         _take_if_enough(work, (unanswered_documents, *sorts))
     if work.fits:
