@@ -32,7 +32,7 @@ from tests.e2e.tokens import count
 from tests.support.build import Planted, SessionBuilder, compaction, reasoning, text, tool
 from tests.support.generate import PICTURE
 from tests.support.judge import body, bound_to, refusal
-from tests.support.long_sessions import BASE, FIRST, LONG, bash, spent, words
+from tests.support.long_sessions import BASE, FIRST, IMAGE, LONG, bash, spent, words
 from tests.support.parts import Part, file
 from tests.support.values import as_failure, as_session, session_of
 
@@ -567,6 +567,34 @@ def test_a_document_that_nobody_answered_goes_with_no_more_than_has_to_go_beside
     assert set(limits[230_000]) == {"clear_output"}
     assert limits[180_000]["take_out_media"] == 1
     assert 0 < limits[180_000]["clear_output"] < limits[230_000]["clear_output"]
+
+
+def test_for_a_document_that_nobody_answered_nothing_goes_that_did_not_do_without_it() -> None:
+    """What is cut out of inputs is hardly longer than the words that say so: they all together seemed to be enough."""
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    builder.user(FIRST)
+    for number in range(300):
+        builder.assistant(tool("write", {"filePath": f"/src/{number}.py", "content": words(rng, 2_040)}, "ok"))
+    builder.assistant("written")
+    builder.user(PDF, "what does the report say?")
+    session = as_session(spent(builder.planted()))
+    asked = OWN + 12_000 + count(body(_wire("new").build(session), thinking=True))
+    made = _shorter(_long(session, size=Size(asked, round((asked - 3_000) / SHARE))))
+    assert _actions(made) == {"take_out_media": 1}
+
+
+def test_a_document_of_which_nothing_tells_what_it_takes_stays() -> None:
+    """A guess at it would do: it is one of which less is missing."""
+    rng, builder = random.Random(7), SessionBuilder(seed=7)
+    for turn in range(20):
+        builder.user(*([PDF] if turn == 9 else []), f"and then, {turn}? " + words(rng, 3_000))
+        builder.assistant(words(rng, 17_000))
+    builder.user(PDF, "what does the other report say?")
+    planted = spent(builder.planted())
+    for answer in [message for message in planted.messages if message["role"] == "assistant"][9:]:
+        answer["tokens"]["cache"]["read"] += PAGES // 6
+    made = _shorter(_long(as_session(planted), size=Size(limit=135_750), share=0.99))
+    assert made.before - made.target < IMAGE and _actions(made) == {"compact": 1}
 
 
 @pytest.mark.parametrize("turns", [False, True])

@@ -19,7 +19,8 @@ from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Block, Failure, Marks, RecordedError, Session, Size, Usage, edited
 from recoveryd.core.request import Request
 from recoveryd.providers import rules_for
-from recoveryd.repair import ShortenInput, ShorterPlan, counts_thinking, shorten
+from recoveryd.repair import ShortenInput, ShorterPlan, counts_thinking, scales, shorten
+from recoveryd.repair.measure import measure
 from tests.e2e.media import data_url, png
 from tests.families.judged import failure_of, refusal
 from tests.families.table import EVERY_FAMILY, FAMILIES
@@ -102,6 +103,47 @@ def test_what_a_tool_showed_is_no_longer_sent_with_its_output_wherever_it_stands
     pictures = str([block.body for block in sent.blocks()]).count("'type': 'image'")
     assert pictures == 100 - sum(edit.action == "clear_output" for edit in made.edits)
     assert abs(BASE + IMAGE * pictures - made.after) < 0.15 * made.after
+
+
+def test_the_newest_of_what_tools_showed_is_spared_where_older_does() -> None:
+    """As the last the smallest goes that does: of all, it would be one of the newest."""
+    picture = data_url(png(64, 64, padding=2_000))
+    session = SessionBuilder(seed=7)
+    session.user(FIRST)
+    for page in range(10):
+        for shot in range(10):
+            shown = [file(picture, filename=f"{page}-{shot}-{n}.png") for n in range(3 if page < 8 else 1)]
+            session.assistant(tool("shoot", {"page": page}, "Took the screenshot", attachments=shown))
+        session.assistant("it works")
+        session.user(f"and page {page + 1}?")
+    planted = spent(session.planted())
+    made, _ = _planned("qwen", planted, 262_000)
+    cleared = [edit.message_id for edit in made.edits if edit.action == "clear_output"]
+    shots = [m["id"] for m in planted.messages if any(part["type"] == "tool" for part in planted.parts[m["id"]])]
+    assert cleared == shots[: len(cleared)]
+
+
+def test_what_the_client_says_between_results_counts_where_it_stands() -> None:
+    """Each stretch between two answers has the tokens of its own, and none has those of what is said in all of them."""
+    session = SessionBuilder(seed=7)
+    session.user(FIRST)
+    for shot in range(40):
+        shown = [file(data_url(png(64, 64)), filename=f"{shot}.png")]
+        session.assistant(tool("shoot", {"page": shot}, "Took the screenshot", attachments=shown))
+    stored, failure = _by_chat("qwen", spent(session.planted()))
+    [wire, *_] = wires_of(failure, protocol_of(failure), [Form.named("new")])
+    request = wire.build(stored)
+    given: dict[str, int] = {}
+    passed = 0
+    for turn in request.turns:
+        for block in turn.blocks:
+            if turn.role == "assistant":
+                given.setdefault(block.message_id, 1_000 + passed // PER_TOKEN)
+            passed += scales.weight(block.body)
+    assert sum(not block.message_id for block in request.blocks()) > len(given)
+    found = measure(request, [Usage(*one, answered=0) for one in given.items()], Size(), sent=request)
+    assert abs(found.base - 1_000) < 2
+    assert all(abs(rate * PER_TOKEN - 1) < 0.001 for rate in found.rates.values())
 
 
 def _mixed(share: float) -> Planted:
