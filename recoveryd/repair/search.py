@@ -34,6 +34,7 @@ from recoveryd.repair.unsent import Unsent, name_unsent, unsent
 
 LIMIT = 400  # sets of edits looked at, in a session of a hundred turns; a look takes time by the turn
 _PATIENCE = 20  # how many times the limit a greedy search may go on
+_IN_VAIN = 4  # how often a way may add what leaves no fewer faults; of those that heal, none did more than twice
 FEW = 5  # refused turns up to which the cheapest plan for all of them is searched for
 Key = tuple[Kind, object]
 
@@ -41,7 +42,7 @@ Key = tuple[Kind, object]
 @dataclass(frozen=True, slots=True)
 class _Node:
     """A set of edits, the session with them, what the rules still say of it, of the request of which wire, and what is
-    not sent any more.
+    not sent any more. Of the way to it: where it was nearest to a request that is accepted, and what it added since.
     """
 
     edits: tuple[Edit, ...]
@@ -50,6 +51,13 @@ class _Node:
     open: tuple[Violation, ...]
     keys: frozenset[Key]
     unsent: tuple[Unsent, ...] = ()
+    nearest: tuple[int, int] = (0, 0)
+    in_vain: int = 0
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        """How far it is from a request that is accepted: the later the wire, and the fewer the faults, the nearer."""
+        return -self.wire, len(self.open)
 
 
 class Search:
@@ -141,7 +149,7 @@ class Search:
         something else is not sent any more is only taken where no other was found.
         """
         order = count()
-        heap: list[tuple[tuple[int, ...], int, _Node]] = [((0,), next(order), start)]
+        heap: list[tuple[tuple[int, ...], int, _Node]] = [((0,), next(order), self._new_way(start))]
         seen: set[int] = set()  # what edits say can be as long as the session, thousands of times: its hash does
         limit, looked, greedy = self._limit(start), 0, False
         while heap and looked < limit * (_PATIENCE if targets else 1):
@@ -162,8 +170,25 @@ class Search:
                     following = self._node(edits)
                     if (following.wire, following.open, following.unsent) == (node.wire, node.open, node.unsent):
                         continue  # it answers nothing, and may be done to one record again and again
-                    heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
+                    following = self._further(node, following, proposal)
+                    if following.in_vain <= _IN_VAIN:
+                        heapq.heappush(heap, (self._rank(following, greedy), next(order), following))
         return next((node for *_, node in sorted(heap) if not self._due(node, start, targets)), None)
+
+    @staticmethod
+    def _new_way(node: _Node) -> _Node:
+        return replace(node, nearest=node.distance, in_vain=0)
+
+    def _further(self, node: _Node, following: _Node, proposal: Sequence[Edit]) -> _Node:
+        """Tell of a node, to which a proposal for `node` leads, how often the way there has added something in vain.
+
+        What is stored can be changed or taken out so many times only. But what is added may bring the very fault that
+        the next addition answers, without end.
+        """
+        changes = any(edit.record in self._known and not edit.companion for edit in proposal)
+        if changes or not following.open or following.distance < node.nearest:
+            return self._new_way(following)
+        return replace(following, nearest=node.nearest, in_vain=node.in_vain + 1)
 
     def _refusal(self, violation: Violation) -> Refusal:
         kind = violation.kind

@@ -7,6 +7,7 @@ and pairs: all by `python -m tests.families --without-client` and `python -m tes
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -17,8 +18,9 @@ import pytest
 from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
-from recoveryd.core import Claims, Edit, Kind, Refusal, Session, deed_names, edited
+from recoveryd.core import Claims, Edit, Kind, Refusal, Session, Violation, deed_names, edited
 from recoveryd.providers import rules_for
+from recoveryd.repair.fixes import REPAIRS, RepairInput
 from recoveryd.tell.actions import deeds_sentence
 from tests.e2e.heals import words
 from tests.e2e.media import data_url, png
@@ -254,6 +256,28 @@ def test_a_first_prompt_that_1_2_sends_behind_its_own_answer_gets_one_before_bot
     ordered = sorted(after.messages, key=lambda message: message.at or message.created)  # as the store reads it
     for form in ("paged", "new"):
         assert refusal(FAMILIES[family], replace(after, messages=tuple(ordered)), form, thinking=False) is None
+
+
+def test_additions_that_bring_the_fault_again_that_they_answer_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two answers of one millisecond 1.2 sends the call first, however many prompts are put between them."""
+    tried = 0
+    mend = REPAIRS[Kind.ROLE_ORDER]
+
+    def counted(given: RepairInput, violation: Violation) -> Sequence[tuple[Edit, ...]]:
+        nonlocal tried
+        tried += 1
+        assert tried < 40, "each set of edits is longer than the one before, and all are kept"
+        return mend(given, violation)
+
+    monkeypatch.setitem(REPAIRS, Kind.ROLE_ORDER, counted)
+    session = session_of("vertex", SHAPES["old-outputs-cleared-on"])
+    times = [1_000, 2_000, 2_000, *range(3_000, 3_000 + len(session.messages))]
+    session = replace(
+        session, messages=tuple(replace(m, at=at) for m, at in zip(session.messages, times, strict=False))
+    )
+    said = refusal(FAMILIES["vertex"], session, "paged", thinking=False)
+    assert said is not None
+    assert isinstance(planned(FAMILIES["vertex"], session, "paged", said), Refusal)
 
 
 SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]
