@@ -43,10 +43,12 @@ class Usage:
     """What a provider told of a conversation's length with an answer: `given` are the tokens of the request, `answered`
     those of the answer.
 
-    `same_model`: it came from the model that is asked now; another one counts in another way.
+    `same_model`: it came from the model that is asked now; another one counts in another way. `cleared`: what its calls
+    gave back was taken away since, so that the next request had more.
     """
 
     message_id: str
     given: int
     answered: int
     same_model: bool = True
+    cleared: bool = False

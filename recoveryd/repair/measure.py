@@ -220,10 +220,10 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     """Whether the provider counts all thinking that it is sent back, by what answers took; yes where none tells. The
     templates of many models leave out that of earlier turns, or all.
 
-    If it does, a request has the tokens of the answer before it, and those of what came since, here taken to be like
-    the answers' own a character. Answers of much thinking tell it best, and requests that got shorter. What was cleared
-    in between, or since, by a repair or the client, tells nothing: more is missing than thinking, or more came than is
-    there now.
+    If it does, a request has the tokens of the answer before it, and those of what came since. Else the thinking of
+    that answer is missing, or with the first prompt behind a turn that of the whole turn. What came since may be of
+    another density than the answers' own words; so each of the three is held to the one that suits it best. What was
+    cleared in between, or since, by a repair or the client, tells nothing.
     """
     scales = Scales()
     line = _lined(request, scales)
@@ -235,19 +235,25 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     known.sort(key=lambda usage: line.before[usage.message_id])
     rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
-    found: list[tuple[float, float, float]] = []  # tokens that are missing; of the thinking; of what came since
+    found: list[tuple[float, float, tuple[float, ...]]] = []  # tokens that came since; that it grew by; may be missing
     of_turn = 0.0
     for one, then in pairwise(known):
         since = rate * (line.before[then.message_id] - line.before[one.message_id] - own[one.message_id])
-        grown = then.given - one.given - one.answered
-        missing, thinking = max(0.0, since - grown), rate * thought[one.message_id]  # more may be cleared since
+        grown, thinking = then.given - one.given - one.answered, rate * thought[one.message_id]
         of_turn, next_turn = of_turn + thinking, turns[one.message_id] != turns[then.message_id]
-        if grown + thinking <= 3 * since and missing <= since + 1.5 * (of_turn if next_turn else thinking):
-            found.append((missing, thinking, since))
+        missing = (0.0, thinking, of_turn if next_turn else 0.0)
+        if since > 0 and not one.cleared and grown >= -1.5 * max(missing):
+            found.append((since, grown, missing))
         of_turn = 0.0 if next_turn else of_turn
-    telling = [one for one in found if one[1] >= one[2] or one[0] > one[2]]
-    kept = telling if len(telling) > 2 else found
-    return sum(missing for missing, _, _ in kept) <= sum(thinking for _, thinking, _ in kept) / 2
+    all_counts, *others = (_off([(grown + lost[at], since) for since, grown, lost in found]) for at in range(3))
+    return all_counts <= min(others)
+
+
+def _off(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return by how much the first of each pair is off a multiple of the second, by the factor that suits them best."""
+    factor = _middle([(one / other, other) for one, other in pairs])
+    factor = min(max(factor or 1.0, 1 / _APART), _APART)
+    return sum(abs(one - factor * other) for one, other in pairs)
 
 
 def _lined(request: Request, scales: Scales) -> _Line:
@@ -275,16 +281,16 @@ def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
 
 def _usual(stretches: Iterable[_Stretch]) -> float | None:
     """Return the rate of the stretch in the middle, by characters."""
-    rated = sorted((stretch.rate, stretch.characters) for stretch in stretches if stretch.rate is not None)
-    whole = sum(characters for _, characters in rated)
-    if whole < _ENOUGH:
-        return None
-    half = whole / 2
-    for rate, characters in rated:
-        half -= characters
-        if half <= 0:
-            return rate
-    return None
+    rated = [(stretch.rate, stretch.characters) for stretch in stretches if stretch.rate is not None]
+    return _middle(rated) if sum(characters for _, characters in rated) >= _ENOUGH else None
+
+
+def _middle(weighed: Iterable[tuple[float, float]]) -> float | None:
+    """Return the first in the middle, by the second of each; None of none."""
+    ordered = sorted(weighed)
+    half = sum(weight for _, weight in ordered) / 2
+    reached = accumulate(weight for _, weight in ordered)
+    return next((value for (value, _), passed in zip(ordered, reached, strict=True) if passed >= half), None)
 
 
 def _near(stretch: _Stretch, usual: float) -> float | None:

@@ -12,6 +12,7 @@ import pytest
 
 from recoveryd.clients.opencode import token_usage
 from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.pruning import is_cleared
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.compatible import weighed
@@ -221,12 +222,14 @@ _KEPT = ["all", "none", "of the present turn"]
 @pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("repairs", [0, 1, 4])
 @pytest.mark.parametrize("turns", [4, 12])
+@pytest.mark.parametrize("edits", [0, 0.5])
 @pytest.mark.parametrize("cleared", [False, True])
 def test_what_answers_took_tells_whether_thinking_counts(
-    kept: str, a_result: float, repairs: int, turns: int, *, cleared: bool
+    kept: str, a_result: float, repairs: int, turns: int, edits: float, *, cleared: bool
 ) -> None:
     """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
-    those of an answer. `repairs`: how many times old outputs were `cleared`, which usage tells from then on.
+    those of an answer. `repairs`: how many times old outputs were `cleared`, which usage tells from then on. `edits`:
+    the share of the calls that give back next to nothing, after much thinking.
     """
     session, rng = SessionBuilder(seed=7), random.Random(7)
     session.user(FIRST)
@@ -238,6 +241,8 @@ def test_what_answers_took_tells_whether_thinking_counts(
         thought = 0 if kept == "of the present turn" else thought
         for _ in range(rng.randint(3, 12) * 12 // turns):
             think, result = int(rng.lognormvariate(6.5, 1)), int(rng.lognormvariate(7, 1.6))
+            if edits:
+                think, result = (think * 4, 40) if rng.random() < edits else (think // 2, result + 5_000)
             ran.append(bash(rng, result))
             session.assistant(reasoning(words(rng, think)), ran[-1])
             told.append((int(BASE + (sent + thought) / PER_TOKEN), (think + 200) // PER_TOKEN))
@@ -250,8 +255,11 @@ def test_what_answers_took_tells_whether_thinking_counts(
             call["state"]["time"] = {"start": 1, "end": 2, "compacted": 3}
     found, failure = _by_chat("qwen", session.planted())
     [wire] = map(weighed, wires_of(failure, "openai.chat", [Form.named("new")]))
-    answers = [message.id for message in found.messages if message.role == "assistant"]
+    answers = [message for message in found.messages if message.role == "assistant"]
     given = [tokens + first - 30_000 * (number // each) for number, (tokens, _) in enumerate(told)]
-    usages = [Usage(id_, tokens, own) for id_, tokens, (_, own) in zip(answers, given, told, strict=True)]
+    usages = [
+        Usage(one.id, tokens, own, cleared=any(map(is_cleared, one.parts)))
+        for one, tokens, (_, own) in zip(answers, given, told, strict=True)
+    ]
     assert counts_thinking(wire.build(found), usages) is (kept == "all")
     assert counts_thinking(wire.build(found), [])

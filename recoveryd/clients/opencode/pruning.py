@@ -23,6 +23,11 @@ def cleared_since(session: Session, ms: int, recovery: str) -> bool:
     return any(_cleared(part) >= ms or marked_by(part) == recovery for part in parts)
 
 
+def is_cleared(part: Part) -> bool:
+    """Whether a part is a tool's whose output is not sent any more."""
+    return _cleared(part) > 0
+
+
 def marked_by(part: Part) -> object:
     """Return the recovery that an output was cleared by, if it is marked so."""
     metadata = (part.data or {}).get("metadata")

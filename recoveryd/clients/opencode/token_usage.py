@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recoveryd.clients.javascript import truthy
+from recoveryd.clients.opencode.pruning import is_cleared
 from recoveryd.core import Failure, Message, Session, Usage
 
 
@@ -19,7 +20,8 @@ def usages(session: Session, failure: Failure) -> Iterator[Usage]:
         given, answered = spent(message)
         if given > 0 and answered >= 0 and message.data.get("finish"):
             asked = (message.data.get("providerID"), message.data.get("modelID"))
-            yield Usage(message.id, given, answered, asked == (failure.provider, failure.model))
+            same_model = asked == (failure.provider, failure.model)
+            yield Usage(message.id, given, answered, same_model, any(map(is_cleared, message.parts)))
 
 
 def left_over(session: Session, failure: Failure) -> int:
