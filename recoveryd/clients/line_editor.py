@@ -40,8 +40,8 @@ class LineEditor:
         del turns, at, words
         return ()
 
-    def answer_behind(self, turn: Turn, words: str) -> Edits:
-        del turn, words
+    def answer_behind(self, turns: Sequence[Turn], at: int, words: str) -> Edits:
+        del turns, at, words
         return ()
 
     def close_turn(self, turn: Turn, words: str) -> Edits:

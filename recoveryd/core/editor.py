@@ -83,8 +83,8 @@ class Editor(Protocol):
         the best first.
         """
 
-    def answer_behind(self, turn: Turn, words: str) -> Edits:
-        """Insert an answer of the assistant, `words`, behind a message of the user."""
+    def answer_behind(self, turns: Sequence[Turn], at: int, words: str) -> Edits:
+        """Insert an answer of the assistant, `words`, behind the user's one of `turns` that stands there."""
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         """End the assistant's turn: append a step with `words` behind all records of the turn."""

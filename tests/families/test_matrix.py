@@ -258,6 +258,54 @@ def test_a_first_prompt_that_1_2_sends_behind_its_own_answer_gets_one_before_bot
         assert refusal(FAMILIES[family], replace(after, messages=tuple(ordered)), form, thinking=False) is None
 
 
+def _tied(family: str, roles: str, tied: list[int]) -> Session:
+    """A session of a database in which messages are of one millisecond with the one before."""
+    builder = SessionBuilder(seed=1)
+    for role in roles:
+        builder.user("do") if role == "u" else builder.assistant(tool(call_id="toolu_01"))
+    builder.user("go on")
+    made = as_session(FAMILIES[family].dressed(builder.planted()))
+    times = [5_000 + 9 * (n - sum(n >= one for one in tied)) for n in range(len(made.messages))]
+    return replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+
+
+TIES = {"at the begin": ("ua", [1]), "in the middle": ("uaua", [3]), "two": ("uaua", [1, 3])}
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("family", ["gemma", "ministral"])
+def test_before_a_strict_template_what_1_2_sends_the_wrong_way_round_is_healed_and_1_18_takes_it_then(
+    family: str, ties: str
+) -> None:
+    """A command of the user's own and its call in one millisecond."""
+    session = _tied(family, *TIES[ties])
+    for form in ("paged", "new"):
+        said = refusal(FAMILIES[family], session, form, thinking=False)
+        if said is not None:
+            plan = planned(FAMILIES[family], session, form, said)
+            assert not isinstance(plan, Refusal), plan
+            session = edited(session, plan)
+        assert refusal(FAMILIES[family], session, form, thinking=False) is None
+
+
+@pytest.mark.parametrize("family", ["gemma", "ministral"])
+def test_between_two_prompts_of_one_millisecond_an_answer_is_put_for_1_18_alone(family: str) -> None:
+    """1.2 sends what is put in there before both."""
+    session = _tied(family, "uu", [1])
+    said = refusal(FAMILIES[family], session, "paged", thinking=False)
+    assert said is not None
+    assert isinstance(planned(FAMILIES[family], session, "paged", said), Refusal)
+    made = planned(FAMILIES[family], session, "new", said)
+    assert not isinstance(made, Refusal), made
+    assert refusal(FAMILIES[family], edited(session, made), "new", thinking=False) is None
+
+
+@pytest.mark.parametrize("family", ["gemma", "ministral"])
+def test_between_an_answer_that_is_put_in_and_the_one_before_there_is_room_for_a_prompt(family: str) -> None:
+    """Once the picture between the two is taken out."""
+    assert judged(FAMILIES[family], SHAPES["picture-that-is-none-of-a-tool"], "paged").left is None
+
+
 def test_additions_that_bring_the_fault_again_that_they_answer_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two answers of one millisecond 1.2 sends the call first, however many prompts are put between them."""
     tried = 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import takewhile
 
 from recoveryd.clients.opencode import part_fixes
 from recoveryd.clients.opencode.ids import between, unique_between
-from recoveryd.clients.opencode.prompting import fields_of_answer
+from recoveryd.clients.opencode.prompting import fields_of_answer, fields_of_prompt
 from recoveryd.clients.opencode.wire.prompt import steps
 from recoveryd.core import Block, CallLimits, Edit, Edits, Json, Marks, Message, Part, Session, Turn, repeated
 
@@ -89,7 +89,7 @@ class OpencodeEditor:
             yield Edit(message.id, None, {**message.data, **ids}, "invent_reasoning", companion=True)
 
     def words_behind(self, message_id: str, part_id: str | None, words: str) -> Edits:
-        return self._insert(message_id, part_id, [_text(words, assistant=True)], "placeholder")
+        return self._insert(message_id, part_id, [part_fixes.added_text(words, assistant=True)], "placeholder")
 
     def join_step(self, turn: Turn) -> Edits:
         """Take out the `step-start` between two steps."""
@@ -106,7 +106,7 @@ class OpencodeEditor:
         first = turns[at].origins[0][0]
         if not first:
             return ()  # it is no stored message
-        body = [_text(words, assistant=False)]
+        body = [part_fixes.added_text(words, assistant=False)]
         later = {message for turn in turns[at:] for message, _ in turn.origins}
         ways = [
             self._insert(message.id, message.parts[-1].id if message.parts else None, body, "placeholder")
@@ -131,17 +131,19 @@ class OpencodeEditor:
                 found.append(message)
         return []
 
-    def answer_behind(self, turn: Turn, words: str) -> Edits:
+    def answer_behind(self, turns: Sequence[Turn], at: int, words: str) -> Edits:
+        turn = turns[at]
         named = (*(message for message, _ in turn.origins), *(block.message_id for block in turn.blocks))
         behind = next((message for message in reversed(named) if message), None)
-        return self._answer(behind, words) if behind is not None else ()
+        later = {message for turn in turns[at + 1 :] for message, _ in turn.origins}
+        return self._answer(behind, words, later) if behind is not None else ()
 
     def close_turn(self, turn: Turn, words: str) -> Edits:
         last = next((b for b in reversed(turn.blocks) if b.part_id), None)
         if last is None:
             return ()
         message = self._message(last.message_id)
-        bodies = [{"type": "step-start"}, _text(words, assistant=True)]
+        bodies = [{"type": "step-start"}, part_fixes.added_text(words, assistant=True)]
         return self._insert(message.id, message.parts[-1].id, bodies, "close_turn")
 
     def replace_text(self, block: Block, words: str) -> Edits:
@@ -273,31 +275,18 @@ class OpencodeEditor:
             edits.append(Edit(message_id, low, self._marked(stored), action, companion=number < len(bodies)))
         return tuple(edits)
 
-    def _user_message(self, before: str, words: str, later: Collection[str]) -> Edits:
-        """Insert a user message right in front of `before`, with agent and model as the session's own have them.
-        `later`: what is sent behind it.
-        """
+    def _user_message(self, before: str, words: str, later: set[str]) -> Edits:
+        """Insert a user message right in front of `before`. `later`: what is sent behind it."""
         answer = self._message(before)
         like = next((m for m in self.session.messages if m.role == "user"), None)
-        if like is not None:
-            kept = {key: like.data[key] for key in ("agent", "model") if key in like.data}
-        else:
-            model = {key: answer.data[key] for key in ("providerID", "modelID") if key in answer.data}
-            kept = {"agent": answer.data.get("agent", "build"), "model": model}
         ids = [message.id for message in self.session.messages]
-        at = ids.index(before)
-        new = unique_between(ids[at - 1] if at else "msg_", before, self.marks.recovery)
-        first = "prt_" + new.removeprefix("msg_")
+        at = min(map(ids.index, later & self._tied(answer)))
+        new = unique_between(ids[at - 1] if at else "msg_", ids[at], self.marks.recovery)
         # Not before the message in front of it, which may be of the same millisecond, unless that is sent behind it.
         front = self.session.messages[at - 1] if at and ids[at - 1] not in later else None
-        created = max((answer.at or answer.created) - 1, (front.at or front.created) if front is not None else 0)
-        body = {"id": new, "sessionID": self.session.id, "role": "user", "time": {"created": created}, **kept}
-        part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=False)}
-        return (
-            Edit(new, None, body, "placeholder", companion=True),
-            *self._tail_from(before, new),
-            Edit(new, first, self._marked(part), "placeholder"),
-        )
+        created = max(_time(answer) - 1, _time(front) if front is not None else 0)
+        message, part = self._message_of(new, {"role": "user", **fields_of_prompt(like, answer, created)}, words)
+        return message, *self._tail_from(before, new), part
 
     def _tail_from(self, before: str, new: str) -> Iterator[Edit]:
         """Have a compaction keep what begins with the message `new`, where it kept what began right behind that."""
@@ -306,30 +295,46 @@ class OpencodeEditor:
                 if part.type == "compaction" and (part.data or {}).get("tail_start_id") == before:
                     yield replace(self._replace(part, {"tail_start_id": new}, "placeholder"), companion=True)
 
-    def _answer(self, behind: str, words: str) -> Edits:
-        """Insert an answer right behind a message, as the answers before it are stored, that cost nothing."""
+    def _answer(self, behind: str, words: str, later: set[str]) -> Edits:
+        """Insert an answer right behind a message, before what is sent `later`, as the answers before it are stored,
+        that cost nothing.
+        """
         messages = self.session.messages
         at = next(i for i, m in enumerate(messages) if m.id == behind)
-        asked, then = messages[at], next(iter(messages[at + 1 :]), None)
+        asked = messages[at]
+        tied = self._tied(asked)
+        sent = takewhile(lambda m: m.id in tied - later, messages[at + 1 :])
+        *_, front = asked, *sent
+        then = next(iter(messages[messages.index(front) + 1 :]), None)
         answers = [m for m in messages[: at + 1] if m.role == "assistant" and m.completed and m.error is None]
-        new = unique_between(behind, then.id if then is not None else None, self.marks.recovery)
+        new = unique_between(front.id, then.id if then is not None else None, self.marks.recovery)
         prompt = asked.id if asked.role == "user" else asked.data.get("parentID")
-        created = (asked.at or asked.created) + 1  # 1.2 sends the later of one millisecond first
-        created -= then is not None and (then.at or then.created) < created
-        body = {"id": new, "sessionID": self.session.id, "role": "assistant", "parentID": prompt}
-        body |= fields_of_answer(asked, answers[-1] if answers else None, self.session.directory, created)
+        room = _time(then) - _time(asked) if then is not None else 3
+        created = _time(asked) + (2 if room > 2 else int(room > 0))  # a prompt may have to go between the two
+        fields = fields_of_answer(asked, answers[-1] if answers else None, self.session.directory, created)
+        return self._message_of(new, {"role": "assistant", "parentID": prompt, **fields}, words)
+
+    def _tied(self, message: Message) -> set[str]:
+        """Name what is of one millisecond with a message: 1.2 sends it the wrong way round."""
+        return {message.id, *(other.id for other in self.session.messages if message.at and other.at == message.at)}
+
+    def _message_of(self, new: str, fields: Json, words: str) -> tuple[Edit, Edit]:
+        """Make a new message, and the one text that it holds."""
+        body = {"id": new, "sessionID": self.session.id, **fields}
         first = "prt_" + new.removeprefix("msg_")
-        part = {"id": first, "sessionID": self.session.id, "messageID": new, **_text(words, assistant=True)}
-        return (
-            Edit(new, None, body, "placeholder", companion=True),
-            Edit(new, first, self._marked(part), "placeholder"),
-        )
+        said = part_fixes.added_text(words, assistant=fields["role"] == "assistant")
+        part = self._marked({"id": first, "sessionID": self.session.id, "messageID": new, **said})
+        return Edit(new, None, body, "placeholder", companion=True), Edit(new, first, part, "placeholder")
 
     def _marked(self, data: Json) -> Json:
         """Add the recovery's id to the metadata; it has to be an object, or the client breaks."""
         metadata = data.get("metadata")
         kept = metadata if isinstance(metadata, Mapping) else {}
         return {**data, "metadata": {**kept, "recoveryd": {"recovery": self.marks.recovery}}}
+
+
+def _time(message: Message) -> int:
+    return message.at or message.created
 
 
 def _joined(parts: Sequence[Part], index: int) -> Iterator[Edit]:
@@ -340,11 +345,3 @@ def _joined(parts: Sequence[Part], index: int) -> Iterator[Edit]:
         if part.type == "step-start":
             yield Edit(part.message_id, part.id, None, "join_step")
             return
-
-
-def _text(text: str, *, assistant: bool) -> dict[str, Any]:
-    """Make an added text. A user's must not be synthetic: the client does not draw those."""
-    body: dict[str, Any] = {"type": "text", "text": text}
-    if assistant:
-        body["synthetic"] = True
-    return body

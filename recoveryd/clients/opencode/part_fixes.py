@@ -265,3 +265,11 @@ def _can_be_sent(item: object) -> bool:
         return False
     mime = item.get("mime")
     return isinstance(mime, str) and (mime.startswith("image/") or mime == "application/pdf")
+
+
+def added_text(text: str, *, assistant: bool) -> dict[str, Any]:
+    """Make an added text. A user's must not be synthetic: the client does not draw those."""
+    body: dict[str, Any] = {"type": "text", "text": text}
+    if assistant:
+        body["synthetic"] = True
+    return body

@@ -57,6 +57,18 @@ def by_shell(message: Message, kinds: Iterable[str]) -> bool:
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
+def fields_of_prompt(like: Message | None, answer: Message, at: int) -> dict[str, Any]:
+    """Make the fields of a prompt that a repair adds before an answer, with agent and model as the session's own have
+    them. `like`: one of those; `at`: its time.
+    """
+    if like is not None:
+        kept = {key: like.data[key] for key in ("agent", "model") if key in like.data}
+    else:
+        model = {key: answer.data[key] for key in ("providerID", "modelID") if key in answer.data}
+        kept = {"agent": answer.data.get("agent", "build"), "model": model}
+    return {"time": {"created": at}, **kept}
+
+
 def fields_of_answer(asked: Message, last: Message | None, directory: str, at: int) -> dict[str, Any]:
     """Make the fields of an answer that a repair adds to a prompt, as OpenCode stores those that it prompted a model
     for. `last`: the one before; `at`: its time.

@@ -58,4 +58,4 @@ def let_user_begin(given: RepairInput, violation: Violation) -> Sequence[Edits]:
         return (given.editor.join_step(turn), *((*edits, *filled) for edits in asked))
     if any(block.type == "tool_result" for block in before.blocks):
         return (given.editor.close_turn(turns[violation.turn - 2], words),)
-    return (given.editor.answer_behind(before, words),)
+    return (given.editor.answer_behind(turns, violation.turn - 1, words),)
