@@ -80,8 +80,8 @@ class Sweeper:
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
-                missing = " and ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
-                self._log_once.say("absent", f"{missing} is not there yet; waiting for {places}")
+                missing = " or ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
+                self._log_once.say("absent", f"nothing of {missing} is there yet; waiting for {places}")
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
