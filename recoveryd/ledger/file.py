@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -208,15 +208,24 @@ def _version(db: sqlite3.Connection) -> int:
 def _create(path: Path) -> None:
     """Make the file aside, then put it in its place: nobody meets it without tables or with wider permissions.
 
-    Where a ledger was removed without its WAL, SQLite would take that for the new one's.
+    Where a ledger was removed without its WAL, SQLite would take that for the new one's. It is put in its place without
+    one, and what closes it says nothing where the disk has no room for all that its WAL has.
     """
     with private_files.alone(path.parent):  # another process may be making it, and be at work with it then
         if path.exists():
             return
-        for left in ("-wal", "-shm"):
-            path.with_name(path.name + left).unlink(missing_ok=True)
+        _remove_wal(path)
         with suppress(FileExistsError), private_files.beside(path, new=True) as (_, aside):
-            _open(aside).close()
+            try:
+                with _in_words(path), closing(_open(aside)) as db:  # a full disk has room again once these are gone
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                _remove_wal(aside)
+
+
+def _remove_wal(path: Path) -> None:
+    for left in ("-wal", "-shm"):
+        path.with_name(path.name + left).unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +123,59 @@ def test_a_full_disk_is_said_in_words_and_leaves_nothing_half_done(ledger: Ledge
     assert [r.id for r in ledger.history(5)] == [name]
     ledger.file.db.execute("PRAGMA max_page_count = 1000000")
     assert heal(ledger, failure("msg_3"))
+
+
+class _AllButFull(sqlite3.Connection):
+    """On a disk without room for what the WAL has: that is left where it is."""
+
+    def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        if "wal_checkpoint" not in query:
+            return super().execute(query, *values)
+        self.other = sqlite3.Connection(super().execute("PRAGMA database_list").fetchone()[2])
+        self.other.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_one_that_is_made_without_room_for_all_of_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, connect = tmp_path / "ledger.db", sqlite3.connect
+    with monkeypatch.context() as full:
+        full.setattr("sqlite3.connect", lambda *of, **how: connect(*of, **how, factory=_AllButFull))
+        with pytest.raises(LedgerError, match="full"):
+            Ledger(path)
+    assert list(tmp_path.iterdir()) == []
+    with Ledger(path) as ledger:
+        assert heal(ledger)
+
+
+_MADE_TWICE = """
+import os, pathlib, sys
+from recoveryd.core import RecoverydError
+from recoveryd.ledger.ledger import Ledger
+
+place, left = pathlib.Path(sys.argv[1]), int(sys.argv[2]) * 1024
+place.joinpath("state").mkdir(mode=0o700)
+free = os.statvfs(place)
+place.joinpath("fill").write_bytes(bytes(free.f_bavail * free.f_frsize - left))
+for _ in range(2):
+    try:
+        Ledger(place / "state" / "ledger.db").close()
+        print("made")
+    except RecoverydError as error:
+        print(error.message.rpartition(": ")[2])
+    print(*os.listdir(place / "state"))
+    place.joinpath("fill").unlink(missing_ok=True)
+"""
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("left", [16, 32, 64, 96, 112, 132])
+def test_on_a_disk_that_is_all_but_full_it_is_made_once_there_is_room(tmp_path: Path, left: int) -> None:
+    small = ("unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=2m none "$0" && exec "$@"', str(tmp_path))
+    if shutil.which("unshare") is None or subprocess.run([*small, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no disk may be mounted here; the test above has the same through a seam")
+    asked = [*small, sys.executable, "-c", _MADE_TWICE, str(tmp_path), str(left)]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert told.splitlines() == ["its disk is full, or your quota of it.", "", "made", "ledger.db"]
 
 
 def test_a_busy_ledger_is_a_busy_error(ledger: Ledger) -> None:
