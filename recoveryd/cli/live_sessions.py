@@ -10,9 +10,8 @@ from functools import partial
 
 from recoveryd.cli.common import known_ledger
 from recoveryd.cli.findings import Finding, finding_of
-from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, is_of_subagent, root_title
+from recoveryd.clients import Config, SessionStatus, Store, is_abandoned, root_title
 from recoveryd.core import (
-    REFUSED,
     UNANSWERED,
     UNDONE,
     UNREADABLE,
@@ -23,7 +22,7 @@ from recoveryd.core import (
     RecoverydError,
     command_line,
 )
-from recoveryd.diagnose import Context
+from recoveryd.diagnose import Context, hangs_on_asker
 from recoveryd.doctor import quick_status
 from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import Ledger
@@ -190,8 +189,8 @@ class LiveSessions:
         if now - at >= _UNDER_WAY_S or look is None or not look.newer:
             finding = finding_of(store, session, recovery)
             if finding is not None:
-                reason = finding.diagnosis.reason
-                if reason == UNREADABLE or (reason == REFUSED and is_of_subagent(store, session, unknown=True)):
+                diagnosis = finding.diagnosis
+                if diagnosis.reason == UNREADABLE or hangs_on_asker(store, diagnosis):
                     self._under_way[store.id, session] = now
                 says = finding.outlook if finding.stuck else finding.said
                 stands = finding.recovery if finding.healed else done

@@ -9,7 +9,7 @@ from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.case import Case, case_from_ledger
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import of_length
-from recoveryd.diagnose.diagnosis import diagnose
+from recoveryd.diagnose.diagnosis import diagnose, hangs_on_asker
 from recoveryd.diagnose.earlier_repairs import (
     holding_repair,
     maybe_unread,
@@ -37,6 +37,7 @@ __all__ = [
     "case_from_ledger",
     "diagnose",
     "diagnose_unsendable",
+    "hangs_on_asker",
     "holding_repair",
     "ignored_by",
     "is_in",

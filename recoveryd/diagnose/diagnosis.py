@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from recoveryd.clients import SessionStatus, Store
+from recoveryd.clients import SessionStatus, Store, is_of_subagent
 from recoveryd.core import (
     COPIED,
     ELSEWHERE,
@@ -115,6 +115,13 @@ def _broke_off(look: SessionStatus, failure: Failure) -> bool:
     if not failure.begun or failure.of_summary or look.broke_off_alike:
         return False
     return error.kind is None and not candidates(error) and not speaks_of_length(error)
+
+
+def hangs_on_asker(store: Store, diagnosis: Diagnosis) -> bool:
+    """Whether a diagnosis holds only until the session goes on that asked this one, a subagent that is refused for an
+    unknown reason.
+    """
+    return diagnosis.reason == REFUSED and is_of_subagent(store, diagnosis.failure.session, unknown=True)
 
 
 def _asker_went_on(store: Store, failure: Failure) -> bool:

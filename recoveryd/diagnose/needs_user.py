@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_of_subagent, is_store_of, is_there
-from recoveryd.core import REFUSED, Entry, Outcome, RecoverydError
+from recoveryd.clients import SessionStatus, Stamp, Store, is_abandoned, is_store_of, is_there
+from recoveryd.core import Entry, Outcome, RecoverydError
 from recoveryd.diagnose.assessment import Assessment, assess
 from recoveryd.diagnose.context import Context
+from recoveryd.diagnose.diagnosis import hangs_on_asker
 from recoveryd.ledger import Upkeep
 from recoveryd.settings import ignored_mark
 
@@ -108,8 +109,7 @@ def _lasts(context: Context, store: Store, session: str, look: SessionStatus, fo
     if found is None:
         return True
     late = found.late and _open(context, store, session)
-    asked = found.diagnosis.reason == REFUSED and is_of_subagent(store, session, unknown=True)
-    return not (late or found.trouble or asked)
+    return not (late or found.trouble or hangs_on_asker(store, found.diagnosis))
 
 
 def _open(context: Context, store: Store, session: str) -> bool:
