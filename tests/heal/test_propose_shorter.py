@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from recoveryd.clients import CanShorten
 from recoveryd.clients.opencode.server import OpencodeServer
+from recoveryd.core import Marks
 from recoveryd.core.model import Event, Outcome
+from tests.conftest import Run
 from tests.support.build import MODEL, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
 from tests.support.database import Base
@@ -50,13 +53,14 @@ def _refused_summary(tree: Tree, ago_s: int = 60, model: dict[str, str] = MODEL)
     return tree.keep(session)
 
 
-def _log(tree: Tree, session: str, said: str, agent: str = "build") -> None:
-    """What the client logs of a request that was refused with these words."""
+def _log(tree: Tree, session: str, said: str, agent: str = "build", at_ms: float = 0) -> None:
+    """What the client logs of a request that was refused with these words, now or then."""
     words = f'session.id={session} agent={agent} error.error="AI_APICallError: {said}"'
     log = tree.store.home / "log" / "now.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as file:
-        file.write(f'timestamp={datetime.now(UTC).isoformat()} level=ERROR message="stream error" {words}\n')
+        at = datetime.fromtimestamp(at_ms / 1000 or time.time(), UTC).isoformat()
+        file.write(f'timestamp={at} level=ERROR message="stream error" {words}\n')
 
 
 @pytest.mark.parametrize("said", [RATE_LIMIT, QUOTA])
@@ -129,6 +133,67 @@ def test_a_log_beside_that_is_newer_hides_nothing(tmp_path: Path, tree: Tree, ol
     other.write_text(f"{before if old else ''}\nthe turn ended\n")
     os.utime(other, (time.time() + 5, time.time() + 5))
     assert "clear_output" in Bench(tmp_path).attempt(tree, session).actions
+
+
+TOO_LONG = "prompt is too long: 260789 tokens > 200000 maximum"
+
+
+def _settled(tree: Tree, *then: str | Part) -> tuple[str, SessionBuilder]:
+    """A session whose request was refused, which the client made shorter itself; `then` is what was answered then."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=MODEL)
+    rng = random.Random(7)
+    session.user(FIRST)
+    session.assistant(bash(rng, 26_000))
+    session.user("go on")
+    refused = session.assistant(finish=None)
+    marker = session.user({"type": "compaction", "auto": True, "overflow": True})
+    session.assistant("a summary", summary=True, parentID=marker["id"])
+    session.user("Continue")
+    for one in then:
+        session.assistant(one)
+    spent(session.planted())
+    written = tree.keep(session)
+    _log(tree, written, TOO_LONG, at_ms=refused["time"]["completed"])
+    return written, session
+
+
+def _logged(tree: Tree, session: str) -> bool:
+    """Whether its length counts as it was logged."""
+    client = Bench(tree.root.parent).recovery.context.clients.of(tree.store)
+    failure = client.next_failure(tree.store.load(session))
+    assert failure is not None and isinstance(client, CanShorten)
+    return client.shortening(tree.store, tree.store.load(session), failure, Marks("", 0)).logged is not None
+
+
+def test_what_was_logged_before_an_answer_is_not_of_the_session_as_it_is(run: Run, tree: Tree) -> None:
+    session, _ = _settled(tree, "went on")
+    code, out, err = run("compact", session, "--dry-run")
+    assert (code, err) == (0, "") and re.search(r"It has about 1\dk tokens: there is nothing to make shorter", out), out
+    assert not _logged(tree, session)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_the_next_refusal_is_of_the_session_as_it_is(tree: Tree, answered: bool) -> None:
+    """Also where its client tried again, and what it stored last is an error."""
+    session, made = _settled(tree, *["went on"] * answered)
+    assert _logged(tree, session) is not answered
+    made.user("and on")
+    failed = made.assistant(finish=None)
+    marker = made.user({"type": "compaction", "auto": True, "overflow": True})
+    made.assistant(error=OWN, finish="error", summary=True, parentID=marker["id"])
+    tree.keep(made)
+    for later in (100, 2_000, 9_000):
+        _log(tree, session, TOO_LONG, at_ms=failed["time"]["created"] + later)
+    assert _logged(tree, session)
+
+
+def test_what_was_logged_counts_for_what_a_failed_compaction_hides(tree: Tree) -> None:
+    session = _refused_summary(tree)
+    _log(tree, session, TOO_LONG, at_ms=tree.made(session).messages[-1]["time"]["created"] - 500)
+    tree.prompted(session)
+    tree.made(session).assistant("fine")
+    assert tree.keep(tree.made(session)) == session
+    assert _logged(tree, session)
 
 
 def test_its_log_is_waited_for(tmp_path: Path, tree: Tree) -> None:

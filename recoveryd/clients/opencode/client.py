@@ -125,7 +125,7 @@ class Opencode:
         old = all(not form.keeps_compaction_tail for form in forms)
         folder = _cut_outputs(store)
         context = limits.context_limit(self.server, store, failure, directory)
-        logged, says_client = limits.logged_refusal(store, failure), compactions.says_client(failure.error)
+        logged, says_client = limits.logged_refusal(store, session, failure), compactions.says_client(failure.error)
         failed = session.message(failure.message)
         failed_at = max(failure.time, failed.completed if failed is not None else 0)
         return Shortening(

@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients.opencode import error_record
+from recoveryd.clients.opencode import compactions, error_record, token_usage
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.store import Store
-from recoveryd.core import Failure, RecordedError
+from recoveryd.core import Failure, RecordedError, Session
 
 LOGGED_BY_MS = 30_000  # 1.18 writes its log some seconds late
 _LOGS = 3
@@ -29,11 +29,12 @@ _NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 _LONGEST = 1_000_000  # bytes of a configuration
 
 
-def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
+def logged_refusal(store: Store, session: Session, failure: Failure) -> RecordedError | None:
     """Find what the provider said of the conversation in OpenCode's log, of this turn, whatever that is about.
 
     1.18 stores no words of what it takes for an overflow. What is said of the summary that it then asks for, and of
-    the title, is about other requests.
+    the title, is about other requests. So is what was said before an answer, but of what a failed compaction hides
+    since: that was not sent with it.
     """
     folder = store.home / "log"
     try:
@@ -41,7 +42,15 @@ def logged_refusal(store: Store, failure: Failure) -> RecordedError | None:
     except OSError:
         return None
     newest = max(filter(None, (_newest_error(read_end(log, _TAIL), failure) for log in logs)), key=_when, default="")
-    return error_record.read(newest[:_LINE]) if newest and _when(newest) >= failure.time - _SAME_TURN_MS else None
+    if not newest or _when(newest) < failure.time - _SAME_TURN_MS:
+        return None
+    settled = _answered_since(session, failure, _when(newest)) and not compactions.hidden_messages(session)[1]
+    return None if settled else error_record.read(newest[:_LINE])
+
+
+def _answered_since(session: Session, failure: Failure, ms: float) -> bool:
+    good = {usage.message_id for usage in token_usage.usages(session, failure)}
+    return any(message.id in good and message.completed > ms for message in session.messages)
 
 
 def _newest_error(log: str, failure: Failure) -> str:
