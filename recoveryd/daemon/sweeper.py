@@ -122,10 +122,8 @@ class Sweeper:
             self._healer.later(store, session)  # it may be as it was remembered, and stuck
 
     def _sweep_sessions(self, store: Store, waiting: Iterable[str]) -> Iterator[None]:
-        first = store.id not in self._marks
-        if first:
-            self._marks[store.id] = self._still_good(self._seen.remembered(store.id))
-        known = self._marks[store.id]
+        first = store.id not in self._marks  # also where one before it broke off: the client was making its tables, say
+        known = self._still_good(self._seen.remembered(store.id)) if first else self._marks[store.id]
         named = store.fresh(known, self._context.since_ms)
         fresh: dict[str, str] = {}
         seen: set[str] = set()
@@ -140,7 +138,7 @@ class Sweeper:
                 old[session] = mark
             elif attended != "open":
                 fresh[session] = mark
-        self._remember(store, fresh)
+        self._remember(store, known, fresh)
         known.update(old)  # till the next start: the limit may be raised by then, or the clock set right
         if first:
             count = sum(1 for _ in store.session_ids())  # a database named only those of late
@@ -153,9 +151,9 @@ class Sweeper:
                     command_line("scan"),
                     "it" if len(old) == 1 else "them",
                 )
+        self._marks[store.id] = known
 
-    def _remember(self, store: Store, fresh: Mapping[str, str]) -> None:
-        known = self._marks[store.id]
+    def _remember(self, store: Store, known: dict[str, str], fresh: Mapping[str, str]) -> None:
         marks = {session: mark for session, mark in fresh.items() if mark}
         gone = {session for session in fresh if session in known and session not in marks}
         if marks or gone:

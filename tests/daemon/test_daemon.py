@@ -699,6 +699,17 @@ def test_the_sessions_of_a_store_are_counted_as_a_scan_counts_them(
     assert f"INFO watching {base.path} (2 sessions)" in lines
 
 
+def test_a_database_that_its_client_was_still_making_is_told_as_watched(
+    tree: Tree, tmp_path: Path, lines: list[str]
+) -> None:
+    base = Base(tree.root.parent / "opencode.db", clock=time.time)
+    base.run("ALTER TABLE message RENAME TO not_yet")
+    with running(tmp_path, base.store):
+        until(lambda: any("it has no table message" in line for line in lines))
+        base.run("ALTER TABLE not_yet RENAME TO message")
+        until(lambda: f"INFO watching {base.path} (0 sessions)" in lines)
+
+
 def test_what_the_user_alone_can_mend_is_said_once_a_session(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
