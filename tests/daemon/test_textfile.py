@@ -24,6 +24,7 @@ from recoveryd.settings.overrides import ignore
 from recoveryd.settings.schema import Metrics
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
+from tests.support.plant import write_tree
 from tests.support.running import running, until
 from tests.support.trees import EMPTY, MISSING, Tree, blank_answer
 
@@ -196,6 +197,23 @@ def test_what_did_not_change_is_not_read_again(
             assert [one.session for one in asked.find(context, [tree.store])] == [session]
             ignore(tmp_path, session)
             patch.undo()
+        assert asked.find(context, [tree.store]) == []
+
+
+def test_a_refused_subagent_is_looked_at_again_for_its_asker_may_go_on(tree: Tree, tmp_path: Path) -> None:
+    now = int(time.time() * 1000)
+    made = SessionBuilder(now - 90_000)
+    made.user("go")
+    made.assistant("done")
+    asked_by = tree.keep(made)
+    subagent = tree.stuck(words="a llama objects")
+    tree.began(asked_by, subagent)
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        context, asked = Context(ledger, Config(), tmp_path), NeedsUser()
+        assert [one.session for one in asked.find(context, [tree.store])] == [subagent]
+        made.user("continue")
+        made.assistant("fine")["time"] = {"created": now + 5_000, "completed": now + 6_000}
+        write_tree(made.planted(), tree.root)  # only this one: `tree` would write to the other, too
         assert asked.find(context, [tree.store]) == []
 
 
