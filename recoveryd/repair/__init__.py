@@ -8,9 +8,9 @@ from __future__ import annotations
 from recoveryd.repair.fixes import Settings
 from recoveryd.repair.inputs import PlanInput, ShortenInput
 from recoveryd.repair.left_to_client import LeftToClient
-from recoveryd.repair.measure import counts_thinking
 from recoveryd.repair.plan import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN, objections, plan
 from recoveryd.repair.shorten import ShorterPlan, shorten
+from recoveryd.repair.thinking_counts import counts_thinking
 from recoveryd.repair.thinking_explained import explain_thinking
 
 __all__ = [

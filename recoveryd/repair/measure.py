@@ -14,12 +14,11 @@ from math import inf
 from typing import Any
 
 from recoveryd.core import Block, Json, Request, Size, Usage
-from recoveryd.repair.outline import Outline
 from recoveryd.repair.scales import Scales, documents, part_in_bytes, part_in_characters
 
 _LIKELY = 0.28  # tokens a character, where nothing was measured
 _LEAST, _MOST = 0.04, 1.6  # beyond, a usage is not of what stands there: a lie, or something was taken away since
-_APART = 2.5  # how far one stretch may be from the usual
+APART = 2.5  # how far one stretch may be from the usual
 _ENOUGH = 4_000  # characters that have to be measured for a rate to be one
 _BYTES_OF_A_TOKEN = 4
 
@@ -103,7 +102,7 @@ class _Stretch:
 
 
 @dataclass(slots=True)
-class _Line:
+class Line:
     """A request as one line of messages: the characters of each and of all before it, with the pages in them."""
 
     scales: Scales
@@ -133,7 +132,7 @@ def measure(
     `without_base`: what was refused had neither system nor tools, as a client asks for a summary.
     """
     scales = Scales()
-    line = _lined(request, scales)
+    line = lined(request, scales)
     known = [usage for usage in usages if usage.message_id in line.before and usage.given > 0]
     scales.pages.update(_answered_pages(line, known))
     line.weigh()
@@ -141,7 +140,7 @@ def measure(
     if not refused.asked:
         return plain
     asked = refused.asked + (plain.base if without_base else 0)
-    lines = [line] if sent is request else [line, _lined(sent, scales)]
+    lines = [line] if sent is request else [line, lined(sent, scales)]
     line = min(lines, key=lambda one: abs(asked - plain.base - _taken(one, plain)))
     known = [usage for usage in known if usage.message_id in line.before]
     scales.pages.update(_refused_pages(plain, line, known, asked))
@@ -149,7 +148,7 @@ def measure(
     return _closed(plain, line, known, asked)
 
 
-def _plain(line: _Line, known: Sequence[Usage]) -> Measure:
+def _plain(line: Line, known: Sequence[Usage]) -> Measure:
     """Measure by what answers took alone."""
     stretches = list(_stretches(line, known))
     usual = _usual(stretches)
@@ -165,7 +164,7 @@ def _plain(line: _Line, known: Sequence[Usage]) -> Measure:
     return Measure(base, rates, rate, measured=bool(known), with_pages=with_pages, scales=line.scales)
 
 
-def _answered_pages(line: _Line, known: Sequence[Usage]) -> Mapping[str, float]:
+def _answered_pages(line: Line, known: Sequence[Usage]) -> Mapping[str, float]:
     """Return what the pages of a document weigh, by message: what a stretch took that is not of its words."""
     stretches = list(_stretches(line, known)) if line.documents else []
     usual = _usual(one for one in stretches if not any(message in line.documents for message in one.messages))
@@ -173,13 +172,13 @@ def _answered_pages(line: _Line, known: Sequence[Usage]) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for one in stretches:
         held = {message: line.documents[message] for message in one.messages if message in line.documents}
-        if held and (one.tokens or 0) > _APART * rate * one.characters:
+        if held and (one.tokens or 0) > APART * rate * one.characters:
             more = (one.tokens or 0) / rate - one.characters
             found |= dict.fromkeys(held, more / sum(held.values()))
     return found
 
 
-def _refused_pages(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -> Mapping[str, float]:
+def _refused_pages(plain: Measure, line: Line, known: Sequence[Usage], asked: float) -> Mapping[str, float]:
     """Return what the pages weigh of the documents that came since the last answer, or else of those that no answer
     tells of: what is left of the whole request that is not of its words.
     """
@@ -189,13 +188,13 @@ def _refused_pages(plain: Measure, line: _Line, known: Sequence[Usage], asked: f
     whole = _taken(line, plain)
     left = asked - plain.base - whole
     words = whole - _taken(line, plain, without=newest) if behind else whole
-    if not held or left <= (_APART - 1) * words:
+    if not held or left <= (APART - 1) * words:
         return {}
     each = left / sum(line.documents[message] for message in held)
     return {message: each / plain.rates.get(message, plain.usual) for message in held}
 
 
-def _newest(line: _Line, known: Sequence[Usage]) -> Collection[str]:
+def _newest(line: Line, known: Sequence[Usage]) -> Collection[str]:
     """Return the messages since the last answer of this model, itself included."""
     last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=0)
     return {message for message, before in line.before.items() if before >= last}
@@ -205,7 +204,7 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     """Return how many tokens a request can have, given what the newest answer of the same model in it took; infinity
     where none tells, or files came since: nobody knows what their pages take. `sources`: those that a block holds.
     """
-    line = _lined(request, Scales())
+    line = lined(request, Scales())
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
     if not known:
         return inf
@@ -216,47 +215,8 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     return last.given + _MOST * (line.whole - line.before[last.message_id])
 
 
-def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
-    """Whether the provider counts all thinking that it is sent back, by what answers took; yes where none tells. The
-    templates of many models leave out that of earlier turns, or all.
-
-    If it does, a request has the tokens of the answer before it, and those of what came since. Else the thinking of
-    that answer is missing, or with the first prompt behind a turn that of the whole turn. What came since may be of
-    another density than the answers' own words; so each of the three is held to the one that suits it best. What was
-    cleared in between, or since, by a repair or the client, tells nothing.
-    """
-    scales = Scales()
-    line = _lined(request, scales)
-    own, thought = Counter[str](), Counter[str]()
-    for block in (block for turn in request.turns if turn.role == "assistant" for block in turn.blocks):
-        own[block.message_id] += scales.weight(block.body)
-        thought[block.message_id] += scales.weight(block.body) * block.is_thinking
-    turns = {one.block.message_id: one.turn for one in Outline.of(request).placed}
-    known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
-    known.sort(key=lambda usage: line.before[usage.message_id])
-    rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
-    found: list[tuple[float, float, tuple[float, ...]]] = []  # tokens that came since; that it grew by; may be missing
-    of_turn = 0.0
-    for one, then in pairwise(known):
-        since = rate * (line.before[then.message_id] - line.before[one.message_id] - own[one.message_id])
-        grown, thinking = then.given - one.given - one.answered, rate * thought[one.message_id]
-        of_turn, next_turn = of_turn + thinking, turns[one.message_id] != turns[then.message_id]
-        missing = (0.0, thinking, of_turn if next_turn else 0.0)
-        if since > 0 and not one.cleared and grown >= -1.5 * max(missing):
-            found.append((since, grown, missing))
-        of_turn = 0.0 if next_turn else of_turn
-    all_counts, *others = (_off([(grown + lost[at], since) for since, grown, lost in found]) for at in range(3))
-    return all_counts <= min(others)
-
-
-def _off(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return by how much the first of each pair is off a multiple of the second, by the factor that suits them best."""
-    factor = _middle([(one / other, other) for one, other in pairs])
-    factor = min(max(factor or 1.0, 1 / _APART), _APART)
-    return sum(abs(one - factor * other) for one, other in pairs)
-
-
-def _lined(request: Request, scales: Scales) -> _Line:
+def lined(request: Request, scales: Scales) -> Line:
+    """Line up a request's messages, with what each weighs."""
     words, held = Counter[str](), Counter[str]()
     last = ""
     for block in request.blocks():
@@ -264,10 +224,10 @@ def _lined(request: Request, scales: Scales) -> _Line:
         words[last] += scales.weight(block.body)
         if count := documents(block.body):
             held[block.message_id] += count
-    return _Line(scales, words, held)
+    return Line(scales, words, held)
 
 
-def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
+def _stretches(line: Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
     """Go from the first answer to the last; those of which the usage goes back tell nothing."""
     ordered = sorted(known, key=lambda usage: line.before[usage.message_id])
     messages = list(line.sizes)
@@ -282,10 +242,10 @@ def _stretches(line: _Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
 def _usual(stretches: Iterable[_Stretch]) -> float | None:
     """Return the rate of the stretch in the middle, by characters."""
     rated = [(stretch.rate, stretch.characters) for stretch in stretches if stretch.rate is not None]
-    return _middle(rated) if sum(characters for _, characters in rated) >= _ENOUGH else None
+    return middle(rated) if sum(characters for _, characters in rated) >= _ENOUGH else None
 
 
-def _middle(weighed: Iterable[tuple[float, float]]) -> float | None:
+def middle(weighed: Iterable[tuple[float, float]]) -> float | None:
     """Return the first in the middle, by the second of each; None of none."""
     ordered = sorted(weighed)
     half = sum(weight for _, weight in ordered) / 2
@@ -298,10 +258,10 @@ def _near(stretch: _Stretch, usual: float) -> float | None:
     lies.
     """
     rate = stretch.rate
-    return rate if rate is not None and usual / _APART <= rate <= usual * _APART else None
+    return rate if rate is not None and usual / APART <= rate <= usual * APART else None
 
 
-def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual: float) -> float:
+def _base(line: Line, known: Sequence[Usage], rates: Mapping[str, float], usual: float) -> float:
     """Return what an answer's request took beside the blocks before it: the least, as of older ones more was sent
     then.
     """
@@ -314,7 +274,7 @@ def _base(line: _Line, known: Sequence[Usage], rates: Mapping[str, float], usual
     return min((base for base in found if base >= 0), default=0.0)
 
 
-def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -> Measure:
+def _closed(plain: Measure, line: Line, known: Sequence[Usage], asked: float) -> Measure:
     """Close the measure with the length of the whole request known: what is left of it is in the messages since the
     last answer.
     """
@@ -324,20 +284,20 @@ def _closed(plain: Measure, line: _Line, known: Sequence[Usage], asked: float) -
     of_this_model = last is not None and all(usage.same_model for usage in known)
     before = _taken(line, plain, without=newest)
     rate = (asked - plain.base - before) / since if since else 0.0
-    if of_this_model and plain.usual / _APART <= rate <= plain.usual * _APART:
+    if of_this_model and plain.usual / APART <= rate <= plain.usual * APART:
         return replace(plain, rates={**plain.rates, **dict.fromkeys(newest, rate)}, measured=True, exact=True)
     whole = _taken(line, plain)
     factor = (asked - plain.base) / whole if whole else 0.0
-    if factor > _APART * 1.6:  # what is stored can't be all that: the rest is the client's own
+    if factor > APART * 1.6:  # what is stored can't be all that: the rest is the client's own
         pages = plain.with_pages or any(message not in plain.scales.pages for message in line.documents)
         return replace(plain, base=asked - whole, measured=True, exact=True, with_pages=pages)
-    if factor < 1 / _APART:
+    if factor < 1 / APART:
         return plain
     rates = {message: rate * factor for message, rate in plain.rates.items()}
     return replace(plain, rates=rates, usual=plain.usual * factor, measured=True, exact=True)
 
 
-def _taken(line: _Line, plain: Measure, *, without: Collection[str] = ()) -> float:
+def _taken(line: Line, plain: Measure, *, without: Collection[str] = ()) -> float:
     """Return the tokens of all messages of a line but some."""
     sizes = (pair for pair in line.sizes.items() if pair[0] not in without)
     return sum(plain.rates.get(message, plain.usual) * characters for message, characters in sizes)

@@ -221,15 +221,17 @@ _KEPT = ["all", "none", "of the present turn"]
 @pytest.mark.parametrize("kept", _KEPT)
 @pytest.mark.parametrize("a_result", [0.7, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("repairs", [0, 1, 4])
-@pytest.mark.parametrize("turns", [4, 12])
-@pytest.mark.parametrize("edits", [0, 0.5])
+@pytest.mark.parametrize(
+    ("turns", "edits", "pictures"),
+    [(4, 0, 0), (4, 0.5, 0), (4, 0, 0.3), (12, 0, 0), (12, 0.5, 0), (12, 0, 0.3), (12, 0.5, 0.3)],
+)
 @pytest.mark.parametrize("cleared", [False, True])
 def test_what_answers_took_tells_whether_thinking_counts(
-    kept: str, a_result: float, repairs: int, turns: int, edits: float, *, cleared: bool
+    kept: str, a_result: float, repairs: int, turns: int, edits: float, pictures: float, *, cleared: bool
 ) -> None:
     """Servers whose template leaves old thinking out count none of it. `a_result`: tokens of a result's characters, by
     those of an answer. `repairs`: how many times old outputs were `cleared`, which usage tells from then on. `edits`:
-    the share of the calls that give back next to nothing, after much thinking.
+    the share of the calls that give back next to nothing, after much thinking; `pictures`: of those with a picture.
     """
     session, rng = SessionBuilder(seed=7), random.Random(7)
     session.user(FIRST)
@@ -244,9 +246,11 @@ def test_what_answers_took_tells_whether_thinking_counts(
             if edits:
                 think, result = (think * 4, 40) if rng.random() < edits else (think // 2, result + 5_000)
             ran.append(bash(rng, result))
+            if shown := bool(pictures) and rng.random() < pictures:
+                ran[-1]["state"]["attachments"] = [file(data_url(png(9, 9)), filename="shown.png")]
             session.assistant(reasoning(words(rng, think)), ran[-1])
             told.append((int(BASE + (sent + thought) / PER_TOKEN), (think + 200) // PER_TOKEN))
-            sent += 300 + result * a_result * rng.uniform(0.7, 1.3)
+            sent += 300 + result * a_result * rng.uniform(0.7, 1.3) + shown * IMAGE * PER_TOKEN
             thought += 0 if kept == "none" else think
         session.user(f"go on, {turn}")
     first, each = 30_000 * repairs, len(told) // (repairs + 1) + 1
