@@ -22,6 +22,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecordedError,
     Refusal,
     Session,
     Wire,
@@ -179,10 +180,10 @@ class Client(Protocol):
         nothing.
         """
 
-    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+    def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
         """Whether the client itself sends the next request without such a fault: nothing is edited because of it.
 
-        `block`: the one that has it; None: whatever block has it.
+        `block`: the one that has it; None: whatever block has it. `error`: what accuses it; None: nothing yet.
         """
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:

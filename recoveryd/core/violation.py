@@ -42,7 +42,7 @@ class Claims:
     image_bytes: int = 0  # that one image may have, as the error tells; 0: it does not
     longest_name: int = 0  # characters that the name of a tool call may have, as the error tells; 0: it does not
     longest_id: int = 0  # the same of its id
-    empty: bool = False  # it speaks of messages without content
+    empty: bool = False  # it speaks of messages, or of thinking, without content
 
     @property
     def accuses(self) -> bool:

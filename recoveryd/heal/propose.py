@@ -169,9 +169,9 @@ class Proposer:
 
     def _unexplained(self, case: Case, session: Session, wires: Sequence[Wire], planned: Refusal) -> Refusal:
         """Say of a fault that the rules do not find what the client does about such by itself."""
-        client, claims, rules = self._clients.of(case.store), Claims(), rules_for(case.failure, wires)
-        found = (violation.kind for wire in wires for violation in rules.check(wire.build(session), claims))
-        if any(kind in explained_by(case.kind) for kind in found):
+        client, rules, error = self._clients.of(case.store), rules_for(case.failure, wires), case.failure.error
+        found = (v for wire in wires for v in rules.check(wire.build(session), Claims()))
+        if any(v.kind in explained_by(case.kind) and client.heals(v.kind, v.block, error) for v in found):
             return _mended(client, case)
         return replace(planned, reason=f"{planned.reason}; {client.mends}") if client.mends else planned
 
@@ -319,12 +319,12 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) 
     offer = KINDS[kind].offer if kind in provider.finds else ""
     if KINDS[kind].unrepaired and not (offer and invents):
         return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(store, failure, kind), offer))))
-    if client.heals(kind):
+    if client.heals(kind, None, failure.error):
         return _mended(client, case)
     if provider is not NO_RULES:
         from recoveryd.repair import LeftToClient
 
-        return LeftToClient(provider, client.heals)
+        return LeftToClient(provider, client.heals, failure.error)
     if KINDS[kind].by_client:
         return provider
     then = next_step(kind, client, store, failure.session)

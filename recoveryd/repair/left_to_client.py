@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, Refused, Request, Violation
+from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, RecordedError, Refused, Request, Violation
 from recoveryd.providers import Provider
 
-Heals = Callable[[Kind, Block | None], bool]
+Heals = Callable[[Kind, Block | None, RecordedError | None], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class LeftToClient:
-    """A `Provider`: `rules`, but for violations that `heals` (of `Client`) takes for its client's own business."""
+    """A `Provider`: `rules`, but for violations that `heals` (of `Client`) takes for its client's own business.
+
+    `error`: what is to be healed. Only of what it accuses, its words tell whether the client mends that.
+    """
 
     rules: Provider
     heals: Heals
+    error: RecordedError | None = None
 
     @property
     def name(self) -> str:
@@ -45,15 +49,22 @@ class LeftToClient:
         return self.rules.disowned(failure)
 
     def check(self, request: Request, claims: Claims) -> list[Violation]:
-        return [found for found in self.rules.check(request, claims) if not self.heals(found.kind, found.block)]
+        return [found for found in self.rules.check(request, claims) if not self._left(found, claims)]
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         return self.rules.claims(refused, request, named)
 
     def bound(self, before: Request, after: Request) -> list[Block]:
-        if self.heals(Kind.THINKING_SIGNATURE_INVALID, None):
+        if self.heals(Kind.THINKING_SIGNATURE_INVALID, None, None):
             return []
         return self.rules.bound(before, after)
 
     def sources(self, body: Json) -> Iterator[Json]:
         return self.rules.sources(body)
+
+    def _left(self, found: Violation, claims: Claims) -> bool:
+        block = found.block
+        accused = block is not None and (
+            block.part_id in claims.accused or any(claims.means(block, source) for source, _ in found.media)
+        )
+        return self.heals(found.kind, block, self.error if accused else None)

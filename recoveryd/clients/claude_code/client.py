@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecordedError,
     RecoverydError,
     Session,
     Wire,
@@ -32,6 +34,21 @@ from recoveryd.core import (
 )
 
 _REMOTE = frozenset({"url", "file"})
+# The words of a refusal, in small letters and without "`", by which 2.1.330 takes thinking, images or documents away.
+_OF_THINKING = re.compile(
+    r"signature in thinking block|invalid data in redacted_thinking block|not created in this conversation"
+    r"|bound to a different conversation|thinking\.signature.*field required|field required.*thinking\.signature"
+    r"|(thinking block|redacted_thinking).*(cannot be modified|invalid signature)"
+    r"|(cannot be modified|invalid signature).*(thinking block|redacted_thinking)",
+    re.DOTALL,
+)
+_OF_MEDIA = re.compile(
+    r"messages[.[]\d+[\].]+content[.[]\d+[\].]+(tool_result[.[]content[.[]\d+[\].]+)?(image|document|pdf)"
+    r"|could not process (image|pdf)|image exceeds|image dimensions exceed|image file is empty|too much media"
+    r"|image does not match the provided media type|(image|pdf) cannot be empty"
+    r"|exceeds api limit|images exceed the api limit|unable to (resize|compress) image|does not support pdf( input|s)"
+    r"|pdf pages|the pdf specified was not valid|the pdf specified is password protected|request_too_large"
+)
 
 
 class ClaudeCode(WithoutServer):
@@ -70,8 +87,8 @@ class ClaudeCode(WithoutServer):
 
         return (ClaudeCodeWire(),)
 
-    def heals(self, kind: Kind, block: Block | None = None) -> bool:
-        return mends_itself(kind, block)
+    def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
+        return mends_itself(kind, block, error)
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Name the client's own way to make a session shorter; mostly it goes that way by itself."""
@@ -151,18 +168,25 @@ class ClaudeCode(WithoutServer):
         return f"{_claude(store)} --resume {began}"
 
 
-def mends_itself(kind: Kind, block: Block | None = None) -> bool:
+def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
     """Whether Claude Code sends its next request without such a fault, which it mends by itself; `block` None: whatever
     block has it.
 
-    51 broken shapes were tried. Images that are stored, it takes away once they are refused; of what is elsewhere, it
-    knows nothing.
+    51 broken shapes were tried. Images that are stored, and thinking, it takes away once they are refused, in words
+    that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing.
     """
-    if kind is Kind.MEDIA_REJECTED:
-        return block is not None and not any(map(_remote, _sources(block.body)))
     about = kind_info(kind)
+    if kind is Kind.MEDIA_REJECTED:
+        stored = block is not None and not any(map(_remote, _sources(block.body)))
+        return stored and _said(_OF_MEDIA, error)
+    if about.signature:
+        return _said(_OF_THINKING, error)
     order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
-    return order or about.signature or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
+    return order or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
+
+
+def _said(known: re.Pattern[str], error: RecordedError | None) -> bool:
+    return error is None or any(known.search(text.lower().replace("`", "")) for text in error.texts)
 
 
 def _sources(body: Json) -> Iterator[Json]:

@@ -24,6 +24,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecordedError,
     RecoverydError,
     Session,
     Wire,
@@ -80,9 +81,9 @@ class Codex(WithoutServer):
         del store, failure
         return (CodexWire(),)
 
-    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+    def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows."""
-        del kind, block
+        del kind, block, error
         return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:

@@ -44,6 +44,7 @@ from recoveryd.core import (
     Kind,
     Marks,
     Message,
+    RecordedError,
     RecoverydError,
     Refusal,
     Session,
@@ -105,9 +106,9 @@ class Opencode:
             f"{failure.provider} in {file_of(self.name)}: the client then sends it back"
         )
 
-    def heals(self, kind: Kind, block: Block | None = None) -> bool:
+    def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows; once refused, it changes nothing."""
-        del kind, block
+        del kind, block, error
         return False
 
     def editor(self, marks: Marks) -> Callable[[Session], Editor]:

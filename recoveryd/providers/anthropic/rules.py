@@ -54,7 +54,7 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
-    it names none that can be found.
+    it names none that can be found. Of thinking without words, just that which has none.
 
     Of too many images, or documents, the oldest. Or the image or document that it names, where nothing can be found to
     be wrong with it: damaged further in, say. And how large an image may be there. Of a tool that is not found, the
@@ -63,6 +63,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if refused.kind is Kind.TOOL_NOT_FOUND:
         return Claims(tools=_gone_tools(refused, request))
     if kind_info(refused.kind).signature:
+        if blank := _blank_thinking(refused, request):
+            return Claims(accused=frozenset(b.part_id for b in blank), empty=True)
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
         rejected = thinking[thinking.index(named.part_id) :] if named is not None and known else thinking
@@ -79,6 +81,20 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
     meant = placed if found else _meant(refused, request, placed)
     return replace(told, media=frozenset(media_of(*one) for one in meant), over=refused.over)
+
+
+def _blank_thinking(refused: Refused, request: Request) -> Sequence[Block]:
+    """List the thinking that has no words, where an error speaks of such: that of white space, or else that of nothing,
+    which is taken where it was kept back and its signature is good.
+    """
+    thinking = [(b, b.body.get("data" if "data" in refused.said else "thinking")) for b in request.blocks()]
+    if "field required" in refused.said:
+        sort = "redacted_thinking" if "data" in refused.said else "thinking"
+        return [block for block, words in thinking if block.type == sort and words is None]
+    if "must contain" not in refused.said:
+        return ()
+    said = [(block, words) for block, words in thinking if block.type == "thinking" and not str(words or "").strip()]
+    return [block for block, words in said if words] or [block for block, _ in said]
 
 
 def _gone_tools(refused: Refused, request: Request) -> frozenset[str]:

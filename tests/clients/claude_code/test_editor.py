@@ -46,7 +46,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None, words
-    provider = LeftToClient(rules, mends_itself)
+    provider = LeftToClient(rules, mends_itself, failure.error)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
     assert not isinstance(planned, Refusal), planned
@@ -127,7 +127,7 @@ def _planned(session: Session, words: str) -> Plan | Refusal:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None
-    provider = LeftToClient(rules, mends_itself)
+    provider = LeftToClient(rules, mends_itself, failure.error)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     return plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
 
@@ -216,3 +216,71 @@ def test_of_several_calls_with_one_id_in_an_answer_a_result_is_of_the_one_whose_
     editor = ClaudeCodeEditor(session, MARKS)
     first, second = (editor._results(part) for part in session.messages[1].parts + session.messages[2].parts)
     assert (first, [part.data for part in second]) == ([], [block])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.3.content.0: Invalid `signature` in `thinking` block",
+        "messages.3.content.0: Invalid `data` in `redacted_thinking` block",
+        "messages.3.content.0: thinking block is bound to a different conversation",
+        "messages.3.content.0.thinking.signature: Field required",
+        "messages.3.content.0: `thinking` blocks in the latest assistant message cannot be modified.",
+    ],
+)
+def test_thinking_that_is_refused_in_words_which_the_client_strips_by_is_left_to_it(words: str) -> None:
+    said = RecordedError((words,), status=400, answered=True)
+    evidence = classify(said)
+    assert evidence is not None and mends_itself(evidence.kind, None, said)
+    assert isinstance(_planned(read(built(Transcript(), STUCK["thinking-blank"])), words), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("messages.4.content.0.thinking: each thinking block must contain non-whitespace thinking", ["why", ""]),
+        ("messages.4.content.0.thinking: each thinking block must contain thinking", ["why", ""]),
+        ("messages.4.content.0.thinking.thinking: Field required", ["why", "", "\n"]),
+        ("Invalid thinking signature", []),
+        ("messages.4.content.0.thinking.signature: Invalid signature", []),
+    ],
+)
+def test_thinking_that_is_refused_in_other_words_is_healed_and_no_more_than_they_accuse(
+    words: str, left: list[str]
+) -> None:
+    """Thinking of nothing is taken where its signature is good."""
+    made = Transcript()
+    made.user("go")
+    for thought in ("why", "", "\n"):
+        made.assistant({"type": "thinking", "thinking": thought, "signature": "s"}, {"type": "text", "text": "a"})
+        made.user("go on")
+    if "Field required" in words:
+        made.assistant({"type": "thinking", "signature": "s"}, {"type": "text", "text": "b"})
+    session = read(made)
+    planned = _planned(session, words)
+    assert not isinstance(planned, Refusal), planned
+    sent = ClaudeCodeWire().build(edited(session, planned.edits)).blocks()
+    assert [block.body.get("thinking") for block in sent if block.is_thinking] == left
+
+
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        ("too many images and documents: 24 + 0 > 20", 4),
+        ("messages.7.content.0: too many images and documents: 24 + 0 > 20", 4),
+        ("The model returned the following errors: messages: too many images: image_count > 23", 1),
+        ("Too much media: 0 document pages + 24 images > 20", 0),
+        ("messages.3.content.1.image: too many images: at most 20 images are allowed", 0),
+        ("Could not process image", 0),
+    ],
+)
+def test_of_too_many_images_the_oldest_go_where_the_client_does_not_take_them_away(words: str, gone: int) -> None:
+    made = built(Transcript(), STUCK["images-too-many"])
+    gives({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}})(made)
+    made = made if gone < 4 else built(Transcript(), STUCK["images-too-many"])
+    session = read(made)
+    planned = _planned(session, words)
+    edits = () if isinstance(planned, Refusal) else planned.edits
+    assert len(edits) == (gone and gone + (gone < 4))
+    known = [part.id for message in session.messages for part in message.parts if "shot" in str(part.data)]
+    assert [edit.part_id for edit in edits] == [part for part in known if part in {e.part_id for e in edits}]

@@ -16,6 +16,7 @@ from tests.e2e.provider import Forced, Provider, Request
 from tests.support.transcript import Transcript
 
 VERSION = version_of("claude_code")
+MOST_IMAGES = 20  # as Bedrock, and some gateways
 GONE_URL, GONE_FILE = "http://127.0.0.1:9/gone.png", "file_gone"
 _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -35,8 +36,11 @@ def ensure(version: str = VERSION) -> Path:
 
 
 def out_of_reach(body: dict[str, Any]) -> Forced | None:
-    """What the provider says of an address, a file or a tool that is gone."""
+    """What the provider says of an address, a file or a tool that is gone, and of too many images."""
     asked = json.dumps(body["messages"])
+    images = asked.count('{"type": "image", ')
+    if images > MOST_IMAGES:
+        return Forced(f"too many images and documents: {images} + 0 > {MOST_IMAGES}")
     offered = {tool.get("name") for tool in body.get("tools") or ()}
     for tool in re.findall(r'\{"type": "tool_reference", "tool_name": "([^"]*)"', asked):
         if tool not in offered:

@@ -6,11 +6,13 @@ is in the table of the issue; more follow from the provider's schema.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.e2e import replies
-from tests.e2e.claude_code.client import GONE_FILE, GONE_URL
+from tests.e2e.claude_code.client import GONE_FILE, GONE_URL, MOST_IMAGES
+from tests.e2e.media import png
 from tests.support.transcript import Line, Transcript, call, text
 
 Shape = Callable[[Transcript], object]
@@ -135,6 +137,16 @@ def other_maker(t: Transcript) -> None:
     t.by("kimi-k2-turbo-preview")
 
 
+def shots(t: Transcript) -> None:
+    """More screenshots than the provider takes."""
+    for number in range(MOST_IMAGES + 4):
+        data = base64.b64encode(png(3, 3 + number)).decode()
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+        calls(call(call_id=f"toolu_shot{number}", name="mcp__shots__shot"), results=([text("a shot"), image],))(t)
+        t.user(f"question {number}")
+    t.assistant(DONE)
+
+
 def many(t: Transcript) -> None:
     for number in range(12):
         calls(call(call_id=f"call:{number}", name="my tool"))(t)
@@ -181,6 +193,14 @@ STUCK: Mapping[str, Shape] = {
     "citations-text": says(text("b", citations="x")),
     "citations-object": says(text("b", citations={"enabled": True})),
     "signature-null": says({"type": "thinking", "thinking": "hm", "signature": None}),
+    "thinking-blank": both(
+        says(replies.thinking("why")), says(replies.thinking("\n")), says({**replies.thinking(" "), "signature": "abc"})
+    ),
+    "thinking-blank-of-a-call": lambda t: (
+        t.assistant(replies.thinking("\n"), call(call_id="toolu_blank")),
+        t.result("toolu_blank"),
+    ),
+    "images-too-many": shots,
     "nested-unknown": gives({"type": "resource", "resource": {"uri": "x", "text": "hello"}}),
     "nested-audio-and-unknown": gives({"type": "audio", "data": "x"}, text("b"), {"type": "foo"}),
     "nested-string": gives("words"),
@@ -224,6 +244,8 @@ CHOSEN = (
     "unknown-block",
     "extra-field",
     "citations-text",
+    "thinking-blank",
+    "images-too-many",
     "nested-unknown",
     "blank-prompt",
     "image-url",
