@@ -81,7 +81,7 @@ class Sweeper:
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
                 missing = " or ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
-                self._log_once.say("absent", f"nothing of {missing} is there yet; waiting for {places}")
+                self._log_once.say("absent", f"{missing} is not there yet; waiting for {places}")
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:

@@ -77,7 +77,7 @@ def claims_of(given: PlanInput, request: Request) -> Claims:
     told = any("modelID" in message.data for message in given.session.messages if message.role == "assistant")
     request = replace(request, by_others=given.by_others, models_told=told)
     claims = given.provider.claims(given.evidence, request, _named(given))
-    if KINDS[given.evidence.kind].signature and not (given.settings.keep_thinking or claims.empty):
+    if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)
         return replace(claims, accused=claims.accused | thinking)
     return claims

@@ -48,6 +48,7 @@ _OF_MEDIA = re.compile(
     r"|image does not match the provided media type|(image|pdf) cannot be empty"
     r"|exceeds api limit|images exceed the api limit|unable to (resize|compress) image|does not support pdf( input|s)"
     r"|pdf pages|the pdf specified was not valid|the pdf specified is password protected|request_too_large"
+    r"|image was too large|exceeds the dimension limit for many-image"  # its own, where it kept no more of the refusal
 )
 
 

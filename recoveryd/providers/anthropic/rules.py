@@ -63,6 +63,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if refused.kind is Kind.TOOL_NOT_FOUND:
         return Claims(tools=_gone_tools(refused, request))
     if kind_info(refused.kind).signature:
+        if "thought_signature" in refused.said or "thought signature" in refused.said:
+            return Claims()  # Gemini's, on its calls: no thinking of Claude's answers it
         if blank := _blank_thinking(refused, request):
             return Claims(accused=frozenset(b.part_id for b in blank), empty=True)
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]

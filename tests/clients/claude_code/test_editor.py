@@ -10,7 +10,7 @@ from recoveryd.clients.claude_code import transcript
 from recoveryd.clients.claude_code.client import mends_itself
 from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
-from recoveryd.core import Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
+from recoveryd.core import Block, Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.repair.plan import Plan
@@ -261,6 +261,24 @@ def test_thinking_that_is_refused_in_other_words_is_healed_and_no_more_than_they
     assert not isinstance(planned, Refusal), planned
     sent = ClaudeCodeWire().build(edited(session, planned.edits)).blocks()
     assert [block.body.get("thinking") for block in sent if block.is_thinking] == left
+
+
+def test_no_thinking_of_claude_s_goes_for_a_signature_that_gemini_wants_on_its_calls() -> None:
+    words = "Function call is missing a thought_signature in functionCall parts."
+    assert isinstance(_planned(read(built(Transcript(), STUCK["thinking-blank"])), words), Refusal)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Image was too large. Double press esc to go back.",
+        "An image exceeds the dimension limit for many-image requests",
+    ],
+)
+def test_an_image_that_the_client_itself_tells_of_is_left_to_it(words: str) -> None:
+    block = Block({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}, "", "")
+    assert mends_itself(Kind.MEDIA_REJECTED, block, RecordedError((words,)))
+    assert not mends_itself(Kind.MEDIA_REJECTED, block, RecordedError(("Some image is no good",)))
 
 
 @pytest.mark.parametrize(
