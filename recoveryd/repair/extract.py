@@ -28,7 +28,9 @@ def extract_before(outline: Outline, until: str, characters: int, summaries: Col
     room = max(_LEAST, characters) - len(_HEAD)
     before = [one for one in placed[:end] if one.block.message_id not in summaries]
     told = [one for one in placed[:end] if one.block.message_id in summaries]
-    return "\n\n".join([_HEAD, *filter(None, (_summary(told, room), *_chapters(before, room, first=not told)))])
+    within = end < len(placed) and not placed[end].of_user
+    chapters = _chapters(before, room, first=not told, within=within)
+    return "\n\n".join([_HEAD, *filter(None, (_summary(told, room), *chapters))])
 
 
 def _summary(told: Sequence[Placed], room: int) -> str:
@@ -37,15 +39,21 @@ def _summary(told: Sequence[Placed], room: int) -> str:
     return f"What a summary told before:\n{_short(said[-1].removeprefix(_HEAD), int(room * _TOLD))}" if said else ""
 
 
-def _chapters(before: Sequence[Placed], room: int, *, first: bool) -> Iterator[str]:
-    """Write the chapters of an extract. `first`: nothing stood before these, what the user said first is the task."""
+def _chapters(before: Sequence[Placed], room: int, *, first: bool, within: bool) -> Iterator[str]:
+    """Write the chapters of an extract. `first`: nothing stood before these, what the user said first is the task.
+    `within`: a turn goes on behind them, and what the user said last is what is worked on.
+    """
     asked = [str(one.block.body["text"]) for one in before if one.of_user and one.block.type == "text"]
     said = [str(one.block.body["text"]).strip() for one in before if not one.of_user and one.block.type == "text"]
     if asked and first:
         yield f"The user's first words:\n{_short(asked[0], int(room * _TASK))}"
-    then = asked[1:] if first else asked
+    then, left = asked[1:] if first else asked, int(room * _ASKED)
+    last = _short(then[-1], left) if within and then else ""
+    then = then[:-1] if last else then
     if then:
-        yield f"Then the user said:\n{_lines(then, int(room * _ASKED))}"
+        yield f"Then the user said:\n{_lines(then, left - len(last))}"
+    if last:
+        yield f"What the user asked last, and is worked on:\n{last}"
     yield _tools([one.block for one in before if one.block.type == "tool_use"], int(room * 0.2))
     if said:
         yield f"The last answer before this point:\n{_short(said[-1], int(room * _SAID))}"

@@ -25,6 +25,7 @@ class _Step:
     since: float
     grown: float
     missing: tuple[float, float, float, float]
+    shown: bool = False
 
     def pair(self, way: int) -> tuple[float, float]:
         """Return what would have come in one way of counting, and what is there."""
@@ -42,8 +43,11 @@ def counts_thinking(request: Request, usages: Sequence[Usage]) -> bool:
     """
     line = lined(request, Scales())
     steps = list(_steps(request, line, usages))
-    all_counts, *others = (_off([step.pair(way) for step in steps]) for way in range(4))
-    return all_counts <= min(others)
+    for told in ([one for one in steps if not one.shown], steps):
+        all_counts, *others = (_off([step.pair(way) for step in told]) for way in range(4))
+        if all_counts != min(others):
+            return all_counts < min(others)
+    return True
 
 
 def _steps(request: Request, line: Line, usages: Sequence[Usage]) -> Iterator[_Step]:
@@ -68,8 +72,8 @@ def _steps(request: Request, line: Line, usages: Sequence[Usage]) -> Iterator[_S
         of_turn, unseen = of_turn + thinking, unseen + thinking
         prompted = turns[one.message_id] != turns[then.message_id]
         missing = (0.0, thinking, of_turn * prompted, unseen * (prompted or with_pictures))
-        if since > 0 and not one.cleared and not with_pictures and grown >= -_FURTHER * max(missing):
-            yield _Step(since, grown, missing)
+        if since > 0 and not one.cleared and grown >= -_FURTHER * max(missing):
+            yield _Step(since, grown, missing, with_pictures)
         of_turn = 0.0 if prompted else of_turn
         unseen = 0.0 if prompted or with_pictures else unseen
 

@@ -178,6 +178,25 @@ def test_a_second_extract_tells_what_the_first_told() -> None:
     assert f"no longer seen: {len(gone)} messages" in no_longer_seen(again, made.edits)
 
 
+def test_what_is_worked_on_is_told_whole_by_an_extract_within_its_turn() -> None:
+    rules = [f"Rule {number}: each name that begins with {number} is spelled out in full." for number in range(40)]
+
+    def turns(builder: SessionBuilder, rng: random.Random) -> None:
+        builder.user(FIRST)
+        builder.assistant("done")
+        builder.user("\n".join(rules))
+        for number in range(300):
+            edit = {"filePath": f"/src/m{number}.py", "oldString": words(rng, 900), "newString": words(rng, 900)}
+            builder.assistant(tool("edit", edit, "done"))
+        builder.user("go on")
+
+    session = _session(turns)
+    made = _shorter(_long(session))
+    assert "compact" in _actions(made)
+    said = json.dumps(_sent(session, made))
+    assert FIRST in said and all(rule in said for rule in rules)
+
+
 def test_what_a_summary_of_the_client_told_goes_on_in_an_extract() -> None:
     """Its tail is counted with what is no longer seen: it was."""
 
