@@ -122,6 +122,13 @@ class Line:
         *before, self.whole = accumulate(self.sizes.values(), initial=0.0)
         self.before = dict(zip(self.sizes, before, strict=True))
 
+    def between(self, known: Iterable[Usage]) -> Iterator[tuple[Usage, Usage, Sequence[str]]]:
+        """Go from each answer to the next, with the messages from the one up to the other."""
+        messages = list(self.sizes)
+        places = {message: place for place, message in enumerate(messages)}
+        for one, then in pairwise(sorted(known, key=lambda usage: self.before[usage.message_id])):
+            yield one, then, messages[places[one.message_id] : places[then.message_id]]
+
 
 def measure(
     request: Request, usages: Sequence[Usage], refused: Size, *, sent: Request, without_base: bool = False
@@ -229,14 +236,10 @@ def lined(request: Request, scales: Scales) -> Line:
 
 def _stretches(line: Line, known: Sequence[Usage]) -> Iterable[_Stretch]:
     """Go from the first answer to the last; those of which the usage goes back tell nothing."""
-    ordered = sorted(known, key=lambda usage: line.before[usage.message_id])
-    messages = list(line.sizes)
-    places = {message: place for place, message in enumerate(messages)}
-    for one, then in pairwise(ordered):
-        begin, end = places[one.message_id], places[then.message_id]
+    for one, then, messages in line.between(known):
         grown = then.given - one.given if one.same_model == then.same_model else None
         characters = line.before[then.message_id] - line.before[one.message_id]
-        yield _Stretch(messages[begin:end], characters, grown if grown is not None and grown > 0 else None)
+        yield _Stretch(messages, characters, grown if grown is not None and grown > 0 else None)
 
 
 def _usual(stretches: Iterable[_Stretch]) -> float | None:

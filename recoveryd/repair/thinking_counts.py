@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from recoveryd.core import Request, Usage
 from recoveryd.repair.measure import APART, Line, lined, middle
@@ -60,15 +59,12 @@ def _steps(request: Request, line: Line, usages: Sequence[Usage]) -> Iterator[_S
             shown[block.message_id] += block.type in ("image", "document")
     turns = {one.block.message_id: one.turn for one in Outline.of(request).placed if not one.of_user}
     known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
-    known.sort(key=lambda usage: line.before[usage.message_id])
     rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
-    places = {message: place for place, message in enumerate(line.sizes)}
-    messages = list(line.sizes)
     of_turn = unseen = 0.0
-    for one, then in pairwise(known):
+    for one, then, messages in line.between(known):
         since = rate * (line.before[then.message_id] - line.before[one.message_id] - own[one.message_id])
         grown, thinking = then.given - one.given - one.answered, rate * thought[one.message_id]
-        with_pictures = any(shown[message] for message in messages[places[one.message_id] : places[then.message_id]])
+        with_pictures = any(shown[message] for message in messages)
         of_turn, unseen = of_turn + thinking, unseen + thinking
         prompted = turns[one.message_id] != turns[then.message_id]
         missing = (0.0, thinking, of_turn * prompted, unseen * (prompted or with_pictures))
