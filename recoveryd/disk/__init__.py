@@ -18,6 +18,7 @@ from recoveryd.disk.locks import (
     watcher,
     watchers,
 )
+from recoveryd.disk.owners import check_owner, foreign
 from recoveryd.disk.places import distinct_places, free_space, group_by_place, is_folder, is_full, real_path
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, error_code, in_time, settled
 from recoveryd.disk.tree import safe_name
@@ -31,10 +32,12 @@ __all__ = [
     "LockOwner",
     "RunNote",
     "StoreLock",
+    "check_owner",
     "distinct_places",
     "error_code",
     "file_transaction",
     "flush",
+    "foreign",
     "free_space",
     "group_by_place",
     "in_time",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from recoveryd.core import RecoverydError
 from recoveryd.disk.flush import fsync, write_all
+from recoveryd.disk.owners import check_owner, foreign
 
 _ASIDE, _RANDOM = ".recoveryd-", 5  # how a file that is being written is called, and the bytes of chance behind that
 _LOCK = ".recoveryd-lock"
@@ -24,16 +25,16 @@ def make_folder(path: Path) -> Path:
     """Make a private folder (0700) for recoveryd's own files, or take the permissions of others from the one that is
     there.
 
-    Raises `RecoverydError` when it can't be made, or belongs to another user: as root in somebody's home (sudo keeps
-    some variables) we would leave files behind that its owner can no longer write.
+    Raises `RecoverydError` when it can't be made, or belongs to another user, or would be made as root in somebody's
+    home (sudo keeps some variables).
     """
     hint = "Set XDG_STATE_HOME to a folder of your own."
     try:
+        check_owner(path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seen = path.stat()
-        if seen.st_uid != os.geteuid():
-            raise RecoverydError(f"The state folder {path} belongs to another user (uid {seen.st_uid}).", hint)
-        if seen.st_mode & 0o077:
+        if (problem := foreign(path)) is not None:
+            raise problem
+        if path.stat().st_mode & 0o077:
             path.chmod(0o700)
     except OSError as error:
         raise RecoverydError(f"The state folder {path} can't be made: {error.strerror or error}.", hint) from error
@@ -45,7 +46,9 @@ def alone(folder: Path) -> Iterator[None]:
     """Keep all others (processes, threads) that ask for the same out of a folder of ours meanwhile. Raises OSError.
 
     A file in it is locked: a folder can't be opened for writing, and NFS gives no exclusive lock without (flock(2)).
+    RefusedError as `check_owner`.
     """
+    check_owner(folder)
     path = folder / _LOCK
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import Check, RecoverydError, command_line, fail, ok, warn
-from recoveryd.disk import REPLACED, free_space, is_full
+from recoveryd.core import Check, RecoverydError, RefusedError, command_line, fail, ok, warn
+from recoveryd.disk import REPLACED, check_owner, foreign, free_space, is_full
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons
@@ -50,7 +50,11 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
     """Check whether the state folder is writable, and readable by the user alone."""
     folder = patient.state_dir
     try:
-        seen = folder.stat()
+        check_owner(folder)
+        problem, seen = foreign(folder), folder.stat()
+    except RefusedError as error:
+        yield fail("state_folder", error.message, error.hint)
+        return
     except FileNotFoundError:
         above = _existing(folder)
         if os.access(above, os.W_OK | os.X_OK):
@@ -59,9 +63,8 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
             says = f"{folder} is not there, and can't be made: {above} can't be written to."
             yield fail("state_folder", says, "Set XDG_STATE_HOME to a folder of your own.")
         return
-    if seen.st_uid != os.geteuid():
-        says = f"{folder} belongs to another user (uid {seen.st_uid})."
-        yield fail("state_folder", says, "Set XDG_STATE_HOME to a folder of your own.")
+    if problem is not None:
+        yield fail("state_folder", problem.message, problem.hint)
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield fail("state_folder", f"{folder} can't be written to.", f"chmod 700 {folder}; is its disk read-only?")
     elif seen.st_mode & 0o077:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
-from recoveryd.disk import error_code, private_files
+from recoveryd.disk import check_owner, error_code, private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text", "column_value"]
@@ -69,6 +69,7 @@ class LedgerFile:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction: all of it is on the disk when the block ends, or none of it."""
         with _in_words(self.path):
+            check_owner(self.path.parent)
             self._follow()
             failpoint.reach("ledger begin")
             self.db.execute("BEGIN IMMEDIATE")

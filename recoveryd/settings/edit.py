@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.core import ConfigError, RecoverydError, RefusedError, UsageError, command_line
-from recoveryd.disk import private_files
+from recoveryd.disk import check_owner, private_files
 from recoveryd.settings.load import check, check_data, default_of, file_text, nearest, parsed_value, settings_as_toml
 from recoveryd.settings.schema import BaseConfig
 
@@ -20,10 +20,11 @@ _MARK = "\ufeff"  # the byte order mark, which is no part of TOML
 def replace(model: type[BaseConfig], path: Path, text: str) -> None:
     """Put `text` in place of a configuration file (through a symlink), or make it (0600); only if `load` would take it.
 
-    Raises `ConfigError` and OSError.
+    Raises `ConfigError`, OSError and, as `check_owner`, RefusedError.
     """
     check(model, text, path)
     target = path.resolve()
+    check_owner(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     private_files.write(target, text.encode(), mode=target.stat().st_mode & 0o777 if target.exists() else 0o600)
 
