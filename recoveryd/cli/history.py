@@ -52,7 +52,7 @@ def history(arguments: argparse.Namespace) -> int:
         if not entries:
             print_wrapped(out, _none(any_at_all=any_at_all))
             return
-        rows = [(e.id, local_time(e.time)[:16], str(e.outcome), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
+        rows = [(e.id, local_time(e.time)[:16], _came_of(e), f"{_named(e, whose)}: {_detail(e)}") for e in entries]
         table(out, ["id", "when", "outcome", "session: what was done, or why not"], rows)
 
     return render(Result([_json(entry, whose) for entry in entries], show_all), as_json=arguments.json, paged=True)
@@ -66,6 +66,11 @@ def _none(*, any_at_all: bool) -> str:
 def _named(entry: Entry, whose: Whose) -> str:
     name = entry.title or entry.session
     return name + in_brackets(whose, entry.store)
+
+
+def _came_of(entry: Entry) -> str:
+    """Tell the outcome of a recovery; "kept" of what a forced undo wrote over, which no sum counts as undone."""
+    return "kept" if entry.overwritten and entry.outcome is Outcome.UNDONE else str(entry.outcome)
 
 
 def _detail(entry: Entry) -> str:
@@ -126,7 +131,7 @@ def show(arguments: argparse.Namespace) -> int:
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
     def show_entry(out: Console) -> None:
-        out.print(f"{entry.id}  {local_time(entry.time)}  {entry.outcome}")
+        out.print(f"{entry.id}  {local_time(entry.time)}  {_came_of(entry)}")
         print_labelled(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
         print_labelled(out, "store", entry.store, width=9)
         print_labelled(out, "client", whose.title(entry.store), width=9)
@@ -137,9 +142,11 @@ def show(arguments: argparse.Namespace) -> int:
             show_changes(out, content, changes)
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
-        if entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
+        originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
+        if entry.overwritten and changes:
+            out.print(f"\nWhat it wrote over, as files: {originals}")
+        elif entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print()
-            originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
             if store is None:
                 print_wrapped(out, f"Its store is not found: `{back}` says why. The originals, as files: {originals}")
             elif is_abandoned(store):
@@ -200,4 +207,5 @@ def _json(entry: Entry, whose: Whose) -> dict[str, Any]:
         "edits": entry.edits,
         "detail": entry.detail,
         "confirmed": entry.confirmed,
+        "overwritten": entry.overwritten,
     }

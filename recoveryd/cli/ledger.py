@@ -99,7 +99,8 @@ def export(arguments: argparse.Namespace) -> int:
         files = write(entry, ledger.changes(entry.id), folder)
     originals = len(files) - 1
     words = f"Wrote {originals} original{'' if originals == 1 else 's'} and index.json into {folder}, for you alone."
-    told = " They hold what your session said." if originals else " This recovery only added what was not there before."
+    none = "The forced undo" if entry.overwritten else "This recovery"
+    told = " They hold what your session said." if originals else f" {none} only added what was not there before."
     data = {"id": entry.id, "folder": str(folder), "files": files}
     return render(Result(data, lambda out: print_wrapped(out, words + told)), as_json=arguments.json)
 

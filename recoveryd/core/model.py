@@ -291,6 +291,7 @@ class Entry:
     actions: tuple[str, ...] = ()
     confirmed: bool = True  # false of a repair that was not read back yet, after the client had its time
     sent: int = 0  # tokens that are sent since, of a session that was made shorter
+    overwritten: bool = False  # what a forced undo wrote over: kept beside the recoveries, and counted as none
 
 
 @dataclass(frozen=True, slots=True)

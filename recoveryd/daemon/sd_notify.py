@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from recoveryd.clients import Store
 from recoveryd.core import Outcome
-from recoveryd.ledger import Ledger, midnight
+from recoveryd.ledger import Ledger, Upkeep, count_outcomes, midnight
 
 
 class SdNotify:
@@ -83,7 +83,8 @@ class ServiceStatus:
         now = roots, told, midnight(time.time())
         if now != self._said:
             self._said = now
-            self._manager.status(status_line(roots, ledger.count(Outcome.HEALED, now[2])))
+            healed = count_outcomes(Upkeep(ledger).ended(), now[2])[Outcome.HEALED]
+            self._manager.status(status_line(roots, healed))
         if not self._ready:
             self._ready = True
             self._manager.ready()

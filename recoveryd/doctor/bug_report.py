@@ -76,7 +76,7 @@ def bundle(sources: Sources, name: str) -> dict[str, Any]:
 
 def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Session | None]:
     """Find the recovery (of a session: its newest one), the store and the session; what is gone is None."""
-    newest = sources.ledger.history(1, name)
+    newest = [entry for entry in sources.ledger.history(20, name) if not entry.overwritten][:1]
     for store in sources.stores:
         with suppress(RecoverydError):
             session = store.load(name)

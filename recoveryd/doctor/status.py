@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from recoveryd.core import Entry, Failure, Outcome, RecoverydError
 from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
 from recoveryd.disk import LockOwner, is_full, lockers, watcher, watchers
 from recoveryd.heal import find_store
-from recoveryd.ledger import Ledger, LedgerFile, Upkeep, is_there, midnight, peek
+from recoveryd.ledger import Ledger, LedgerFile, Upkeep, count_outcomes, is_there, midnight, peek
 from recoveryd.settings import Pause, ignored, paths, paused
 
 NOT_READABLE = "not readable"  # in the place of a generation
@@ -226,8 +225,8 @@ def ledger_summary(
         upkeep, context, needs_user = Upkeep(opened), Context(opened, config, state_dir), NeedsUser()
         ended = [one for one in upkeep.ended() if wanted(one.store)]
         return LedgerSummary(
-            today=Counter(one.outcome for one in ended if one.time >= today),
-            ever=Counter(one.outcome for one in ended),
+            today=count_outcomes(ended, today),
+            ever=count_outcomes(ended),
             pending=[one for one in opened.pending() if wanted(one.store)],
             conflicts=[one for one in upkeep.conflicts() if wanted(one.store)],
             capped=_capped(context, stores),

@@ -206,6 +206,9 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
     NotFoundError: the images are gone.
     """
+    if entry.overwritten:
+        hint = f"What stood there, as files: {command_line('ledger', 'export', entry.id)}"
+        raise RefusedError(f"{entry.id} is no repair, but what a forced undo wrote over.", hint)
     if entry.outcome is Outcome.UNDONE:
         raise RefusedError(f"{entry.id} was undone before.")
     if entry.outcome not in _UNDOABLE:
@@ -322,9 +325,13 @@ def _answered(store: Store, entry: Entry) -> str:
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:
     ledger.taking_back(entry.id, store.look(entry.session).last_answer)
+    if not todo:  # nothing is written over that would have to be kept
+        ledger.undone(entry.id)
+        return
     if forced:  # cut off by a crash, it is itself taken back: never a heal
         failure = Failure(entry.store, entry.session, entry.message, int(entry.time * 1000))
-        record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.", judged=OVERWRITTEN)
+        judged = replace(OVERWRITTEN, root=ledger.root(entry.id))
+        record = Record(new_id(), failure, entry.title, entry.kind, f"Forced undo of {entry.id}.", judged=judged)
         record = replace(record, changes=tuple(todo), sole=store.content.sole(todo), client=store.client)
         ledger.begin(record, Outcome.UNDOING)
         doing = record.id
@@ -336,9 +343,8 @@ def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *
     except (StoreError, NotFoundError, KeyboardInterrupt) as error:
         gone = isinstance(error, NotFoundError) and not any(store.read_all([change.key for change in todo]))
         if gone or untouched(store, todo):  # else it is left to `finish_interrupted`
-            if forced:
-                why = "It was interrupted." if isinstance(error, KeyboardInterrupt) else error.message
-                ledger.finish(doing, Outcome.FAILED, why, settled=False)
+            if forced:  # nothing was written over
+                ledger.drop(doing)
             ledger.finish(entry.id, entry.outcome, entry.detail, settled=entry.outcome not in CUT_OFF)
         raise
     ledger.undone(doing, entry.id, whole=not forced)

@@ -12,7 +12,7 @@ from recoveryd.ledger.known_stores import KnownStores
 from recoveryd.ledger.ledger import OVERWRITTEN, Handled, Judged, Ledger, Record, new_id
 from recoveryd.ledger.peek import damage, peek
 from recoveryd.ledger.seen_and_resumed import Resumed, Resumes, SeenSessions
-from recoveryd.ledger.stats import EndedRecovery, KindStats, midnight, stats_by_kind
+from recoveryd.ledger.stats import EndedRecovery, KindStats, count_outcomes, midnight, stats_by_kind
 from recoveryd.ledger.upkeep import FORGOTTEN, Held, Upkeep
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Resumes",
     "SeenSessions",
     "Upkeep",
+    "count_outcomes",
     "damage",
     "digest",
     "export",

@@ -17,9 +17,8 @@ __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text"
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-_ENTRIES = (
-    "SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {}, {} FROM recovery "
-)
+_ENTRIES = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {}, {},
+    rules_version = 0 FROM recovery """
 # What was not read back counts for as long as that can be done: it needs the images.
 _CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
     OR NOT EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"""
@@ -164,12 +163,12 @@ def column_text(value: str | bytes) -> str:
 
 def _entry(row: Sequence[Any]) -> Entry:
     """Make an `Entry` of a row of `_ENTRIES`."""
-    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed, sent = row
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed, sent, overwritten = row
     texts = (column_text(store), column_text(session), column_text(message), column_text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     deeds = tuple(json.loads(actions))
     said = column_text(detail), deeds, bool(confirmed), sent or 0
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, *said)
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, *said, overwritten=bool(overwritten))
 
 
 def _open(path: Path) -> sqlite3.Connection:

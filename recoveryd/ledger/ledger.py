@@ -245,11 +245,6 @@ class Ledger:
         found = [_try(row) for row in rows]
         return next((one for one in found if one.outcome is not Outcome.HEALED or one.undone is not None), None)
 
-    def count(self, outcome: Outcome, since: float) -> int:
-        """Count the recoveries since `since` (seconds since the epoch) with this outcome."""
-        query = "SELECT count(*) FROM recovery WHERE outcome = ? AND time >= ?"
-        return int(self.file.read(query, (outcome.value, since))[0][0])
-
     def history(self, limit: int, session: str | None = None, store: str | None = None) -> list[Entry]:
         """List recoveries, newest first. A session may be in several stores."""
         which = {f"{name} = ?": value for name, value in (("store", store), ("session", session)) if value is not None}
@@ -296,6 +291,11 @@ class Ledger:
         """
         rows = self.file.read("SELECT answered FROM recovery WHERE id = ?", (name,))
         return rows[0][0] if rows else None
+
+    def root(self, name: str) -> str:
+        """Return the session whose title a recovery is told under; "" where that is not recorded."""
+        rows = self.file.read("SELECT root FROM recovery WHERE id = ?", (name,))
+        return column_text(rows[0][0] or "") if rows else ""
 
     def repairs(self, session: str, message: str) -> list[Entry]:
         """List the recoveries of one failure that wrote something, in whichever store; newest first."""

@@ -56,13 +56,20 @@ def stats_by_kind(ended: Iterable[EndedRecovery]) -> list[KindStats]:
 
 
 def _line(kind: Kind | None, group: list[EndedRecovery]) -> KindStats:
-    outcomes = Counter(one.outcome for one in group)
+    outcomes = count_outcomes(group)
     tried = sum(outcomes[outcome] for outcome in _TRIED)
     seconds = [one.seconds for one in group if one.seconds is not None and one.outcome is not Outcome.FAILED]
     success = outcomes[Outcome.HEALED] / tried if tried else None
     from statistics import median  # late: no other way of the daemon needs it
 
     return KindStats(kind, outcomes, success, median(seconds) if seconds else None)
+
+
+def count_outcomes(ended: Iterable[EndedRecovery], since: float = 0.0) -> Counter[Outcome]:
+    """Count recoveries (`Upkeep.ended`) by what became of them; `since`: those begun then or later, in seconds since
+    the epoch.
+    """
+    return Counter(one.outcome for one in ended if one.time >= since)
 
 
 def midnight(seconds: float) -> float:

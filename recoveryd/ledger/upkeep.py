@@ -14,7 +14,7 @@ from recoveryd.ledger.stats import EndedRecovery
 
 _BYTES = "ifnull(sum(ifnull(length(before), 0) + ifnull(length(after), 0)), 0)"
 FORGOTTEN = "Forgotten at the user's wish."
-# Older rows, and those of a forced undo, don't say whose title they have: there the same words have to do.
+# Older rows, also those of a forced undo, don't say whose title they have: there the same words have to do.
 _TITLED = """(root = ?1 OR (ifnull(root, '') = '' AND title IN
     (SELECT title FROM recovery WHERE session = ?1 OR root = ?1)))"""
 _UNTITLED = f"UPDATE recovery SET title = '' WHERE {_TITLED}"  # noqa: S608

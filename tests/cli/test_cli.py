@@ -250,6 +250,7 @@ def test_history_is_a_list_newest_first(tree: Tree, run: Run) -> None:
     run("scan", "--repair")
     listed = as_json(run, "history")
     keys = ["id", "time", "store", "client", "session", "title", "kind", "outcome", "edits", "detail", "confirmed"]
+    keys.append("overwritten")
     assert [list(entry) for entry in listed] == [keys, keys]
     assert {entry["session"] for entry in listed} == sessions
     assert [entry["time"] for entry in listed] == sorted((entry["time"] for entry in listed), reverse=True)
@@ -427,7 +428,12 @@ def test_a_forced_undo_is_counted_once(tree: Tree, run: Run) -> None:
     [made] = as_json(run, "history")
     tree.answered(session)
     assert run("undo", made["id"], "--force")[0] == 0
-    assert len(as_json(run, "history")) == 2
+    kept, undone = as_json(run, "history")
+    assert (kept["overwritten"], undone["overwritten"]) == (True, False)
+    assert [line.split()[3] for line in run("history")[1].splitlines()[1:3]] == ["kept", "undone"]
+    shown = run("show", kept["id"])[1]
+    assert shown.splitlines()[0].endswith("  kept")
+    assert f"What it wrote over, as files: recoveryd ledger export {kept['id']}" in shown
     [line] = as_json(run, "history", "--stats")
     assert (line["total"], line["outcomes"]) == (1, {"undone": 1})
     assert as_json(run, "status")["ever"]["undone"] == 1

@@ -22,14 +22,20 @@ from recoveryd.cli.parser import make_parser
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files import reader
 from recoveryd.core import Outcome
+from recoveryd.daemon.sd_notify import SdNotify, ServiceStatus
+from recoveryd.daemon.textfile import Textfile
 from recoveryd.heal import lifecycle
-from recoveryd.ledger import Ledger
+from recoveryd.heal.undo import finish_interrupted
+from recoveryd.ledger import Ledger, Upkeep, count_outcomes
+from recoveryd.ledger.seen_and_resumed import Resumes
+from recoveryd.service.uninstall import count_recoveries
 from recoveryd.settings import load, paths
 from tests.conftest import Run
 from tests.daemon.test_textfile import series
-from tests.support.build import BINDS, SessionBuilder, api_error, write_sqlite
+from tests.support.build import BINDS, MODEL, SessionBuilder, api_error, write_sqlite
 from tests.support.database import OLD, Base
 from tests.support.examples import FULL
+from tests.support.long_sessions import many_turns, spent
 from tests.support.rollouts import Rollout
 from tests.support.transcript import Transcript, call
 from tests.support.transcript import text as block
@@ -39,6 +45,7 @@ pytestmark = pytest.mark.live
 
 Facts = dict[str, Any]
 DAY_S = 86_400
+TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
 
 
 class World:
@@ -114,6 +121,37 @@ class World:
         self.do("undo", self.newest(), "--force")
         if self.rng.random() < 0.5:
             self.tree.refused(session, EMPTY)
+
+    def answered_and_forced(self) -> None:
+        session = self.healed()
+        self.tree.answered(session)
+        self.do("undo", self.newest(), "--force")
+
+    def subagent_forced(self) -> None:
+        session = self.healed()
+        self.tree.began(self.tree.ended(fine, self.title()), session)
+        self.tree.answered(session)
+        self.do("undo", self.newest(), "--force")
+
+    def put_back_after_a_crash(self) -> None:
+        self.healed()
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            [newest] = ledger.history(1)
+            ledger.mark(newest.id, Outcome.PENDING)
+            first, *_ = [change for change in ledger.changes(newest.id) if change.before != change.after]
+            self.tree.store.apply([first.reversed()])
+            ledger.finish(newest.id, Outcome.PENDING, newest.detail)
+            assert finish_interrupted(self.tree.store, ledger)[0].outcome is Outcome.FAILED
+
+    def resumed(self) -> None:
+        session = self.healed()
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            Resumes(ledger.file).add(self.newest(), self.tree.store.id, session, thinking_off=False)
+
+    def too_long_by_hand(self) -> None:
+        session = self.tree.stuck(long_turns, TOO_LONG, title=self.title(), model=MODEL)
+        self.do("compact", session, "--yes")
+        assert self.data("history", "--session", session)[0]["outcome"] == "healed"
 
     def deleted(self) -> None:
         session = self.rng.choice((self.stuck, self.healed, self.undone))()
@@ -282,6 +320,11 @@ CLIENTS = {"opencode": "OpenCode", "kilo": "Kilo", "codex": "Codex", "claude_cod
 SEEDS = int(os.environ.get("TEST_RECOVERYD_SEEDS", 40 if FULL else 3))
 
 
+def long_turns(session: SessionBuilder) -> None:
+    many_turns(session, random.Random(7))
+    spent(session.planted())
+
+
 def fine(session: SessionBuilder) -> None:
     session.user("go")
     session.assistant("fine")
@@ -368,7 +411,8 @@ def what_came_of_it(world: World) -> None:
     """Recoveries, in the history, its sums, `status`, `metrics`, and one by one."""
     everything, status = world.data("history", "--limit", "999"), world.data("status")
     # What a forced undo wrote over is kept beside the recovery, and is none.
-    history = [one for one in everything if not one["detail"].startswith("Forced undo of ")]
+    history = [one for one in everything if not one["overwritten"]]
+    assert all(one["detail"].startswith("Forced undo of ") == one["overwritten"] for one in everything)
     outcomes = Counter(one["outcome"] for one in history)
     assert +Counter(status["ever"]) == +Counter(status["today"]) == outcomes
     counted: Counter[str] = Counter()
@@ -386,11 +430,39 @@ def what_came_of_it(world: World) -> None:
     assert {*world.do("completion", "recoveries").split()} == {one["id"] for one in everything}
     assert {*world.do("completion", "sessions").split()} == {one["session"] for one in history}
     listed = world.do("history", "--limit", "999")
-    assert all(one["id"] in listed for one in history)
+    shown = Counter(line.split("  ")[2] for line in listed.splitlines()[1:] if line.startswith("r"))
+    assert shown.pop("kept", 0) == len(everything) - len(history)
+    assert shown == outcomes  # line by line as in the sums
     for one in history if FULL else history[:3]:
         shown = world.data("show", one["id"])
         assert {key: shown[key] for key in one} == one
         assert one in world.data("history", "--session", one["session"], "--limit", "999")
+
+
+def test_every_outcome_is_counted_alike_by_all_who_count(run: Run, tree: Tree, tmp_path: Path) -> None:
+    world = World(run, tree, tmp_path, 7)
+    said: list[str] = []
+    nobody: dict[str, str] = {}
+    for way in (World.healed, World.not_understood, World.too_long_by_hand, World.undone, World.answered_and_forced):
+        way(world)
+    for way in (World.put_back_after_a_crash, World.resumed, World.subagent_forced, World.at_its_cap):
+        way(world)
+    what_came_of_it(world)
+    kept = [one for one in world.data("history") if one["overwritten"]]
+    assert {one["outcome"] for one in world.data("history")} >= {"healed", "not_understood", "undone", "failed"}
+    assert len(kept) == 2
+    status = world.data("status")
+    manager = SdNotify(nobody)
+    with pytest.MonkeyPatch.context() as patch, Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        patch.setattr(manager, "status", said.append)
+        ServiceStatus(manager).ready([tree.store], ledger, 0)
+        Textfile(tmp_path / "recoveryd.prom", lambda _: "OpenCode").write(ledger, ())
+        assert sum(count_outcomes(Upkeep(ledger).ended(), time.time() + 60).values()) == 0
+    assert f"{status['today']['healed']} " in said[0]
+    in_file = series((tmp_path / "recoveryd.prom").read_text())
+    told = {key: count for key, count in series(world.do("metrics")).items() if "_recoveries " in key}
+    assert {key: count for key, count in in_file.items() if "_recoveries " in key} == told
+    assert count_recoveries(paths.state_dir()) == sum(status["ever"].values()) == len(world.data("history")) - 2
 
 
 def what_holds(world: World) -> None:

@@ -24,7 +24,7 @@ from tests.support.cases import case
 from tests.support.database import Base
 from tests.support.parts import api_error, text, tool
 from tests.support.plant import write_sqlite, write_tree
-from tests.support.trees import EMPTY, Bench, Tree, blank_answer, told, write_over
+from tests.support.trees import EMPTY, Bench, Tree, behind_a_call, blank_answer, told, write_over
 
 
 @pytest.fixture
@@ -127,6 +127,46 @@ def test_by_force_what_is_there_now_is_kept_first(tree: Tree, bench: Bench) -> N
     assert undone.outcome is Outcome.UNDONE
     assert any(b"somebody wrote this" in (change.before or b"") for change in bench.ledger.changes(kept.id))
     assert told(bench, kept.id) is True, "those words are never pruned"
+
+
+def test_what_was_written_over_is_no_repair_and_no_other_session_s(tree: Tree, bench: Bench) -> None:
+    """It has the title of the session that asked: where another one of the same name is forgotten, it stays."""
+    of = tree.ended(behind_a_call, "Same title")
+    session = tree.stuck(blank_answer, EMPTY)
+    tree.began(of, session)
+    event = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    kept = bench.ledger.history(1)[0]
+    assert (kept.overwritten, entry(bench, event).overwritten) == (True, False)
+    with pytest.raises(RefusedError, match="no repair, but what a forced undo wrote over") as refused:
+        undo(tree.store, bench.ledger, kept, force=True)
+    assert refused.value.hint.endswith(f"recoveryd ledger export {kept.id}")
+    assert (kept.title, bench.ledger.root(kept.id)) == ("Same title", of)
+    another = healed(tree, bench, tree.stuck(title="Same title"))
+    upkeep = Upkeep(bench.ledger)
+    assert upkeep.titled(another.session) == []
+    assert upkeep.titled(of) == [event.id, kept.id]
+    upkeep.clear([], [event.id])  # its title went first: it was older
+    assert upkeep.titled(of) == [kept.id]
+
+
+def test_a_forced_undo_that_can_not_write_keeps_nothing(
+    tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    event = healed(tree, bench, session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+
+    def full(name: str) -> None:
+        if name == "create":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(failpoint, "reach", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        undo(tree.store, bench.ledger, entry(bench, event), force=True)
+    [only] = bench.ledger.history(9)
+    assert (only.id, only.outcome) == (event.id, Outcome.HEALED)
 
 
 @pytest.mark.parametrize("rows", [False, True])
