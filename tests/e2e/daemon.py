@@ -16,6 +16,9 @@ from typing import IO, Any
 
 import psutil
 
+from recoveryd.core import Outcome
+from recoveryd.ledger import peek
+from recoveryd.settings.paths import ledger_file
 from tests.e2e.client import PASSED_ON
 from tests.e2e.harness import Harness, running
 from tests.e2e.install import DEFAULT_VERSION
@@ -172,6 +175,11 @@ class Daemon:
         for entry in self.history():
             found.setdefault(entry["session"], []).append(entry)
         return found
+
+    def ended(self, session: str) -> set[str]:
+        """The messages of a session at which a recovery began that came to an end, as the ledger has them."""
+        entries = peek(ledger_file(self.state), lambda ledger: ledger.history(1000, session)) or []
+        return {entry.message for entry in entries if entry.outcome is not Outcome.PENDING}
 
     def wait_settled(self, sessions: Iterable[str], times: int = 1) -> dict[str, list[dict[str, Any]]]:
         """Wait until each of these sessions has so many recoveries that came to an end; the history by session.

@@ -82,6 +82,19 @@ def test_undo_restores_every_byte(run: Run) -> None:
     assert undone(run.stage, shapes) == [True] * len(shapes)
 
 
+@pytest.mark.parametrize("version", [DATABASE, NEWEST])
+def test_each_prompt_waits_for_the_repair_of_the_one_before(tmp_path: Path, version: str) -> None:
+    """A template that wants turns tells one fault at a time: a part that can't be sent first, and then its turns."""
+    shapes = [shape for shape in shapes_for(version) if shape.name in ("tool-without-state", "tool-output-null")]
+    try:
+        with staged(tmp_path, FAMILIES["gemma"], version) as stage:
+            made = played(stage, shapes, further=2)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert [one.tell() for one in made if not one.healed] == []
+    assert [(len(one.entries), one.again) for one in made] == [(2, [False, True])] * 2
+
+
 SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]
 
 

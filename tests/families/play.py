@@ -16,10 +16,11 @@ from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
+from recoveryd.core.errors import StoreError
 from recoveryd.core.model import Failure, Json, Message, RecordedError, Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.client import Client, PromptResult
-from tests.e2e.daemon import CONFIG, Daemon
+from tests.e2e.daemon import CONFIG, PATIENCE, Daemon
 from tests.e2e.install import JSON_STORE, ensure
 from tests.families.fake import Fake
 from tests.families.gemini import counted
@@ -30,6 +31,7 @@ from tests.support.plant import write_sqlite, write_tree
 
 UNNAMED = ("gemini", "gemini-2", "vertex")  # whose calls have no ids
 Records = dict[str, bytes | None]
+Messages = dict[str, set[str]]  # of each session, by their ids
 _UNDOES = 40  # by one process, which has a minute
 _NOT_SENT = ("functionality not supported", "Unsupported image mime type")  # the words of an SDK that can't send a file
 
@@ -128,6 +130,13 @@ class Stage:
         session, thinking = played.planted.id, played.shape.thinking
         return self.client.prompt(session, thinking=thinking, timeout=300, model=dict(self.family.ids))
 
+    def messages(self, played: Played) -> set[str]:
+        """The ids of its messages as they are now; none of a session that the product can't read."""
+        try:
+            return {message.id for message in self.store.load(played.planted.id).messages}
+        except StoreError:
+            return set()
+
     def records(self, planted: Planted) -> Records:
         """The parts of what was planted, as they are now."""
         ids = {message["id"] for message in planted.messages}
@@ -202,6 +211,7 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
     """
     made = [stage.plant(shape) for shape in shapes]
     with ThreadPoolExecutor(at_once) as pool:
+        stored = {one.planted.id: stage.messages(one) for one in made}
         for one, result in zip(made, pool.map(stage.prompt, made), strict=True):
             one.first = result
         sent = {_as_json(asked.messages) for asked in stage.fake.asked}
@@ -209,14 +219,14 @@ def played(stage: Stage, shapes: Sequence[Shape], *, further: int = 3, at_once: 
             one.rebuilt = one.expected in sent if one.expected is not None else one.refused is not None
             if one.stored and one.refused is not None and any(words in one.refused for words in _NOT_SENT):
                 one.rebuilt = stage.built(one.stored, one.refused) is None  # what it can't send, its failure tells
-        _collect(stage, made)
+        _collect(stage, made, [one for one in made if one.refused is not None], stored)
         for number in range(further):
             asked = [one for one in made if number == 0 or one.stuck]
+            stored = {one.planted.id: stage.messages(one) for one in asked}
             for one, result in zip(asked, pool.map(stage.prompt, asked), strict=True):
                 one.again.append(result.info is not None and result.error is None)
-    history = stage.daemon.by_session()
+            _collect(stage, made, [one for one in asked if not one.again[-1]], stored)
     for one in made:
-        one.entries = history.get(one.planted.id, [])
         one.after = stage.records(one.planted)
     return made
 
@@ -234,8 +244,19 @@ def undone(stage: Stage, shapes: Sequence[Shape], at_once: int = 6) -> list[bool
     return [same if one.refused is not None else None for one, same in zip(made, exact, strict=True)]
 
 
-def _collect(stage: Stage, made: Sequence[Played]) -> None:
-    """Wait until all that was refused is done with, and keep what the daemon says of each session."""
-    found = stage.daemon.wait_settled(one.planted.id for one in made if one.refused is not None)
+def _collect(stage: Stage, made: Sequence[Played], refused: Sequence[Played], stored: Messages) -> None:
+    """Wait until the daemon is done with all that was refused just now, and keep what it says of each session.
+
+    It is told by the messages that were not `stored` before: what else it recorded of the session is of another prompt,
+    or of an old failure among what was planted. Where the client failed before it stored any, all it records counts.
+    """
+    since = {one.planted.id: stage.messages(one) - stored[one.planted.id] for one in refused}
+    deadline = time.monotonic() + PATIENCE  # what did not happen by then is for the lines of those shapes to say
+    while time.monotonic() < deadline:
+        ended = {session: stage.daemon.ended(session) for session in since}
+        if all(ended[session] & new if new else ended[session] for session, new in since.items()):
+            break
+        time.sleep(0.2)
+    history = stage.daemon.by_session()
     for one in made:
-        one.entries = found.get(one.planted.id, [])
+        one.entries = history.get(one.planted.id, [])
