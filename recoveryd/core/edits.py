@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from recoveryd.core.model import Edit, Json, Message, Part, Session
@@ -24,19 +24,21 @@ def edited(session: Session, edits: Iterable[Edit]) -> Session:
             del messages[edit.message_id]
         else:
             old = messages.get(edit.message_id)
-            messages[edit.message_id] = _message(edit.message_id, edit.after, old, session)
+            messages[edit.message_id] = _message(edit.message_id, edit.after, old, messages.values())
     for message_id, of_message in parts.items():
         message = messages[message_id]
         parts_now = _parts(message.parts, of_message)
-        messages[message_id] = Message(message.id, message.data, parts_now, message.raw, message.at)
+        messages[message_id] = replace(message, parts=parts_now)
     return replace(session, messages=tuple(sorted(messages.values(), key=lambda message: (message.at, message.id))))
 
 
-def _message(message_id: str, data: Json, old: Message | None, session: Session) -> Message:
+def _message(message_id: str, data: Json, old: Message | None, others: Collection[Message]) -> Message:
     if old is not None:
         return replace(old, data=data, raw=None)
     new = Message(message_id, data)
-    return replace(new, at=new.created) if any(message.at for message in session.messages) else new
+    if not any(message.at for message in others):
+        return new
+    return replace(new, at=new.created, row=1 + max(message.row for message in others))
 
 
 def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:

@@ -65,6 +65,7 @@ class Message:
     parts: tuple[Part, ...] = ()
     raw: bytes | None = None
     at: int = 0  # the store's own time of the message, where the client orders by time before it orders by id
+    row: int = 0  # its place in the store's table, where that counts among those of one time; 0: not known
 
     @property
     def role(self) -> str:

@@ -6,7 +6,7 @@ A part of the shapes; all of them by `python -m tests.families`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -93,6 +93,30 @@ def test_each_prompt_waits_for_the_repair_of_the_one_before(tmp_path: Path, vers
         pytest.skip(str(reason))
     assert [one.tell() for one in made if not one.healed] == []
     assert [(len(one.entries), one.again) for one in made] == [(2, [False, True])] * 2
+
+
+def _neighbours(roles: str) -> Callable[[SessionBuilder], None]:
+    """A session whose last two messages are of neighbouring milliseconds."""
+
+    def build(session: SessionBuilder) -> None:
+        for role in roles:
+            session.user("do it") if role == "u" else session.assistant("done")
+        last, before = session.messages[-1], session.messages[-2]
+        last["time"]["created"] = before["time"]["created"] + 1
+
+    return build
+
+
+@pytest.mark.parametrize("version", [DATABASE, NEWEST])
+def test_what_goes_between_two_of_neighbouring_milliseconds_is_sent_there(tmp_path: Path, version: str) -> None:
+    """1.2 sends the row of a millisecond first that was inserted last."""
+    shapes = [Shape(roles, "role_order", False, _neighbours(roles)) for roles in ("uu", "uaa")]
+    try:
+        with staged(tmp_path, FAMILIES["gemma"], version) as stage:
+            made = played(stage, shapes, further=2)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert [(one.rebuilt, one.healed, one.again) for one in made] == [(True, True, [True, True])] * 2
 
 
 SHOTS = [file(data_url(png(side, side)), filename=f"{side}.png") for side in (3, 4, 5)]

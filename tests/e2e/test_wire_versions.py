@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from tests.e2e.harness import running
-from tests.e2e.install import DATABASE, NEWEST, UnavailableError, versions
+from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
 from tests.shapes import SHAPES, is_old
 from tests.support.build import MODEL, SessionBuilder
 from tests.support.parts import reasoning, text, tool
@@ -52,6 +54,38 @@ def test_a_revert_to_a_part_is_rebuilt(version: str, tmp_path: Path) -> None:
                     rebuilt = [{"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in turns]
                     if plain((sent.body or {})["messages"]) != rebuilt:
                         wrong.append((number, rebuilt))
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("version", versions([JSON_STORE, DATABASE, NEWEST]))
+def test_messages_of_one_millisecond_are_rebuilt(version: str, tmp_path: Path) -> None:
+    """Whatever the order in which they were written; 1.2 reads pages of fifty, and one may end among them."""
+    wrong, form = [], "old" if version == JSON_STORE else "paged" if is_old(version) else "new"
+    try:
+        with running(tmp_path / "client", version) as harness:
+            sends = AnthropicMessages(MODEL["providerID"], MODEL["modelID"], Form.named(form))
+            for order, behind in [*((order, 1) for order in permutations(range(3))), ((1, 0, 2), 48), ((2, 0, 1), 47)]:
+                made = SessionBuilder()
+                made.user("go")
+                made.assistant("fine")
+                tied = [made.user(f"prompt {number}") for number in range(3)]
+                for number in range(behind):
+                    made.assistant(f"answer {number}")
+                for message in tied:
+                    message["time"]["created"] = tied[0]["time"]["created"]
+                planted = made.planted()
+                planted.messages[2:5] = [tied[number] for number in order]
+                harness.plant(planted)
+                harness.provider.force("refused whatever it holds")
+                [sent] = harness.prompt(planted.id).requests
+                database = harness.client.database
+                store = OpencodeSqlite(database) if database.exists() else OpencodeFiles(harness.client.storage)
+                turns = sends.stored(store.load(planted.id)).turns
+                rebuilt = [{"role": turn.role, "content": [dict(b.body) for b in turn.blocks]} for turn in turns]
+                if plain((sent.body or {})["messages"]) != rebuilt:
+                    wrong.append((order, behind))
     except UnavailableError as reason:
         pytest.skip(str(reason))
     assert wrong == []

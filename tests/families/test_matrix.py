@@ -300,6 +300,28 @@ def test_between_two_prompts_of_one_millisecond_an_answer_is_put_for_1_18_alone(
     assert refusal(FAMILIES[family], edited(session, made), "new", thinking=False) is None
 
 
+@pytest.mark.parametrize("roles", ["uu", "uaa", "uta"])
+@pytest.mark.parametrize("family", ["gemma", "ministral"])
+def test_between_two_of_neighbouring_milliseconds_what_is_put_in_goes_with_the_second(family: str, roles: str) -> None:
+    """1.2 sends the row first that was inserted last; 1.18 goes by the ids, and takes it too."""
+    builder = SessionBuilder(seed=1)
+    for role in roles:
+        builder.user("do") if role == "u" else builder.assistant(tool(call_id="toolu_01") if role == "t" else "said")
+    builder.user("go on")
+    made = as_session(FAMILIES[family].dressed(builder.planted()))
+    times = [5_000, *range(6_000, 6_000 + len(roles) - 1), 7_000]
+    times[len(roles) - 2] = times[len(roles) - 1] - 1
+    session = replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+    said = refusal(FAMILIES[family], session, "paged", thinking=False)
+    if said is not None:
+        plan = planned(FAMILIES[family], session, "paged", said)
+        assert not isinstance(plan, Refusal), plan
+        session = edited(session, plan)
+    for form in ("paged", "new"):
+        assert refusal(FAMILIES[family], session, form, thinking=False) is None
+    assert (family, roles) == ("ministral", "uta") or said is not None
+
+
 @pytest.mark.parametrize("family", ["gemma", "ministral"])
 def test_between_an_answer_that_is_put_in_and_the_one_before_there_is_room_for_a_prompt(family: str) -> None:
     """Once the picture between the two is taken out."""

@@ -282,9 +282,10 @@ class OpencodeEditor:
         ids = [message.id for message in self.session.messages]
         at = min(map(ids.index, later & self._tied(answer)))
         new = unique_between(ids[at - 1] if at else "msg_", ids[at], self.marks.recovery)
-        # Not before the message in front of it, which may be of the same millisecond, unless that is sent behind it.
+        # 1.2 sends a new row before all of its millisecond: it is not to be that of the message in front, if it may.
         front = self.session.messages[at - 1] if at and ids[at - 1] not in later else None
-        created = max(_time(answer) - 1, _time(front) if front is not None else 0)
+        room = _time(answer) - _time(front) > 1 if front is not None else True
+        created = _time(answer) - int(room)
         message, part = self._message_of(new, {"role": "user", **fields_of_prompt(like, answer, created)}, words)
         return message, *self._tail_from(before, new), part
 

@@ -205,20 +205,23 @@ def test_a_part_that_comes_to_an_old_message_meanwhile_stops_it(tmp_path: Path) 
 
 
 def test_messages_of_one_millisecond_keep_their_places(tmp_path: Path) -> None:
-    """1.2 orders by time alone: what breaks a tie is the place in the table."""
+    """1.2 orders by time alone: what breaks a tie is the place in the table. So it is once that is undone."""
     base = Base(tmp_path / "opencode.db", OLD)
     made = plain()
     write_sqlite(made, base.path)
     base.run("UPDATE message SET time_created = ?", STARTED_AGAIN - 1000)
-    order = base.run("SELECT rowid, data FROM message ORDER BY time_created DESC")
+    order = before = base.run("SELECT rowid, data FROM message ORDER BY time_created DESC")
     planting = Planting(base.store, made, lambda: rows(base.path))
     names = new_ids(planting.found())
     assert isinstance(names, dict)
-    base.store.apply(planting.changes())
+    changes = planting.changes()
+    base.store.apply(changes)
     said = [(rowid, data) for rowid, data in base.run("SELECT rowid, data FROM message ORDER BY time_created DESC")]
     for old, new in names.items():
         order = [(rowid, data.replace(old, new)) for rowid, data in order]
     assert said == order
+    base.store.apply(back(changes))
+    assert base.run("SELECT rowid, data FROM message ORDER BY time_created DESC") == before
 
 
 def test_what_a_staged_revert_will_take_comes_along_unchanged(plant: Plant) -> None:

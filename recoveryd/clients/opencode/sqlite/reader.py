@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 MESSAGES = """SELECT id, session_id, time_created, time_updated, data FROM message
     WHERE session_id = ? ORDER BY time_created, id"""
+ROWS = "SELECT id, rowid FROM message WHERE session_id = ?"
 # By their message, as the client does. CROSS: the planner may not turn it round and read all parts that there are.
 PARTS = """SELECT p.id, p.message_id, p.session_id, p.time_created, p.time_updated, p.data
     FROM message AS m CROSS JOIN part AS p ON p.message_id = m.id WHERE m.session_id = ?"""
@@ -132,11 +133,15 @@ class RowReader:
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
+            # Later clients order those of one millisecond by their ids.
+            places = {} if self._tables.schema(db).events else dict(db.execute(ROWS, (session_id,)).fetchall())
             title, directory, parent, revert, _ = about or ("", "", None, None, 0)
             return Session(
                 store=self._store,
                 id=session_id,
-                messages=tuple(self._message(row, parts.get(row["id"], ())) for row in messages),
+                messages=tuple(
+                    self._message(row, parts.get(row["id"], ()), places.get(row["id"], 0)) for row in messages
+                ),
                 title=_text(title),
                 directory=_text(directory),
                 parent=_text(parent) or None,
@@ -183,12 +188,12 @@ class RowReader:
                 )
             yield row
 
-    def _message(self, row: rows.Row, parts: Iterable[Part] = ()) -> Message:
+    def _message(self, row: rows.Row, parts: Iterable[Part] = (), place: int = 0) -> Message:
         data = rows.data_of("message", row, self._named("message", row))
         if data is None:
             raise StoreError(f"{self._named('message', row)} is no JSON object.", "Restore the row, or delete it.")
         stored = sorted(parts, key=lambda part: part.id)
-        return Message(row["id"], data, tuple(stored), rows.row_image(row), row["time_created"])
+        return Message(row["id"], data, tuple(stored), rows.row_image(row), row["time_created"], place)
 
     def _part(self, row: rows.Row) -> Part:
         data = rows.data_of("part", row, self._named("part", row))

@@ -20,6 +20,7 @@ from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.clients.opencode.sqlite import cursor, reader
 from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.clients.store import Store
+from recoveryd.core.edits import edited
 from recoveryd.core.errors import BusyStoreError, StoreError
 from recoveryd.core.model import Change, Edit
 from recoveryd.disk.sqlite import Database
@@ -61,6 +62,21 @@ def test_a_session_is_loaded_with_the_columns_of_its_rows(base: Base) -> None:
     assert session.messages[0].data == {"id": early, "sessionID": SES, "role": "user", "time": {"created": NOW - 200}}
     assert session.revert == {"messageID": "msg_1"}
     assert base.beside() == []
+
+
+def test_places_in_the_table_are_read_where_the_client_orders_by_them(base: Base) -> None:
+    """Those of one millisecond: what a repair puts in comes last, as in memory."""
+    base.session()
+    made = [base.message({"role": "user", "time": {"created": NOW}}, NOW, identifier=f"msg_{n}") for n in (2, 1, 3)]
+    session = base.store.load(SES)
+    rows = {message.id: message.row for message in session.messages}
+    told = base.store.forms() == ("paged",)
+    assert rows == {one: number if told else 0 for number, one in enumerate(made, 1)}
+    after = {"id": "msg_0", "sessionID": SES, "role": "user", "time": {"created": NOW}}
+    edits = [Edit("msg_0", None, after, "placeholder"), Edit("msg_3", None, {**after, "id": "msg_3"}, "placeholder")]
+    base.store.apply(base.store.changes(session, edits))
+    ours = [(message.id, message.row if told else 0) for message in edited(session, edits).messages]
+    assert [(message.id, message.row) for message in base.store.load(SES).messages] == ours
 
 
 def test_the_columns_tell_the_ids_whatever_the_json_says(new: Base) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -232,6 +233,24 @@ def test_of_one_millisecond_1_2_sends_the_later_row_first() -> None:
     roles = {form.name: [turn.role for turn in sent(session, form).turns] for form in (PAGED, NEW)}
     assert roles == {"paged": ["user", "assistant", "user"], "new": ["user", "assistant"] * 2 + ["user"]}
     assert [turn.role for turn in sent(as_session(made.planted()), PAGED).turns] == roles["new"], "no times are known"
+
+
+@pytest.mark.parametrize("rows", [*permutations((1, 2, 3))])
+def test_of_one_millisecond_1_2_goes_by_the_rows_and_other_versions_by_the_ids(rows: tuple[int, ...]) -> None:
+    made = builder()
+    for number in (1, 2, 3):
+        made.user(f"prompt {number}")
+        made.assistant(f"answer {number}")
+    asked = as_session(made.planted()).messages[::2]
+    tied = tuple(replace(m, at=5, row=row) for m, row in zip(asked, rows, strict=True))
+    session = replace(as_session(made.planted()), messages=tied)
+    words = {
+        form.name: [block.body["text"] for turn in sent(session, form).turns for block in turn.blocks]
+        for form in (OLD, PAGED, NEW)
+    }
+    by_id = ["prompt 1", "prompt 2", "prompt 3"]
+    by_row = [words for _, words in sorted(zip(rows, by_id, strict=True), reverse=True)]
+    assert words == {"old": by_id, "paged": by_row, "new": by_id}
 
 
 def test_kilo_puts_a_text_behind_each_prompt_that_counts_in_a_place() -> None:
