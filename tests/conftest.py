@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import hypothesis
+import psutil
 import pytest
 import shtab
 from loguru import logger
@@ -197,9 +198,17 @@ def run(tree: Tree, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     return call
 
 
+def _own_processes() -> Iterator[psutil.Process]:
+    own = psutil.Process()
+    yield own
+    yield from own.children(recursive=True)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_client_of_the_machine() -> Iterator[None]:
+    """Nor does one see processes that it has not started: a client of another test may be one that has any store."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psutil, "process_iter", _own_processes)
         patch.setattr(processes, "listeners", list)
         patch.setattr(server_address, "DEFAULT_URL", "http://127.0.0.1:1")
         yield

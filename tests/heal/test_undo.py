@@ -72,11 +72,8 @@ def test_it_is_undone_once(tree: Tree, bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(
-    tree: Tree, bench: Bench, own: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_could_not_be_sent_is_not_put_back_under_a_newer_turn(tree: Tree, bench: Bench, own: bool) -> None:
     """The turn that it stopped has no end, and is no obstacle; one that works on the mended history is."""
-    monkeypatch.setattr("recoveryd.clients.opencode.running_turns.first_process_using", lambda _: None)  # the machine's
     session = tree.asked(lambda made: (made.user("go"), made.assistant(tool(), text("x"))))
     if own:
         tree.begun(session)

@@ -77,6 +77,16 @@ def test_one_whose_data_are_elsewhere_has_not(tree: Tree, client: str, tmp_path:
         assert first_process_using(tree.store) is not None, "where its data are is not known"
 
 
+def test_a_client_that_another_program_started_is_none_of_a_test_s(tree: Tree, client: str) -> None:
+    """Several tests run at once, each with clients of its own; one whose data may be anywhere may have any store."""
+    starts = """exec 3<&0; "$0" -c 'echo $$; read -r _; true' <&3 &"""
+    with subprocess.Popen(["/bin/sh", "-c", starts, client], env={}, stdin=-1, stdout=-1) as shell:
+        assert shell.wait() == 0 and shell.stdout is not None
+        other = psutil.Process(int(shell.stdout.readline()))
+        assert (other.name(), other.environ().get("HOME")) == ("opencode", None)
+        assert first_process_using(tree.store) is None
+
+
 def test_whoever_has_the_database_open_has_it(tmp_path: Path) -> None:
     base = Base(tmp_path / "opencode.db", OLD)
     code = f"import sys; held = open({str(base.path)!r}, 'rb'); {WAITS}"
