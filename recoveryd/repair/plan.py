@@ -11,6 +11,7 @@ from recoveryd.core import (
     Claims,
     Edit,
     Kind,
+    Limit,
     Refusal,
     Request,
     Session,
@@ -58,8 +59,7 @@ def plan(given: PlanInput) -> Plan | Refusal:
     )
     kinds = tuple(dict.fromkeys(violation.kind for violation in search.found))
     if all(explained_by(kind).isdisjoint(kinds) for kind in (said, *given.known)):
-        placed = said is Kind.MEDIA_REJECTED and given.evidence.position is not None
-        return Refusal(WHICH_IS_NOT_KNOWN if placed else NOTHING_EXPLAINS, understood=False)
+        return Refusal(WHICH_IS_NOT_KNOWN if _of_one_of_several(given) else NOTHING_EXPLAINS, understood=False)
     edits = search.run()
     accused = tuple(found.block.part_id if found.block else found.part_id for found in search.found)
     return edits if isinstance(edits, Refusal) else Plan(edits, kinds, accused, claims)
@@ -81,6 +81,15 @@ def claims_of(given: PlanInput, request: Request) -> Claims:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)
         return replace(claims, accused=claims.accused | thinking)
     return claims
+
+
+def _of_one_of_several(given: PlanInput) -> bool:
+    """Whether an error is of an image or document, not of all of a request: it stands at a place, or some are sent."""
+    said = given.evidence
+    if said.kind is not Kind.MEDIA_REJECTED or said.over is Limit.REQUEST:
+        return False
+    sent = given.wires[0].build(given.session).blocks()
+    return said.position is not None or any(True for block in sent for _ in given.provider.sources(block.body))
 
 
 def _named(given: PlanInput) -> Block | None:

@@ -162,6 +162,46 @@ def test_of_three_pictures_of_a_tool_only_the_one_that_is_named_goes(tmp_path: P
     assert state["output"].startswith("three of them\n[The image 4.png was taken out: ")
 
 
+class Damaged(Fake):
+    """Gemini's API that can't read the second of the pictures: it names none."""
+
+    REFUSED = "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide"
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        """Look for it anywhere in the request."""
+        if SHOTS[1]["url"].partition(",")[2].encode() in raw:
+            return 400, "application/json", json.dumps(WRAPPED[self.family](self.REFUSED)).encode()
+        return super().answer(raw)
+
+
+def test_which_of_two_new_pictures_gemini_means_is_told_as_not_known_and_the_only_new_one_goes(tmp_path: Path) -> None:
+    family, made = FAMILIES["gemini"], [SessionBuilder(seed=1), SessionBuilder(seed=2)]
+    for shots, session in zip((SHOTS[:2], SHOTS[1:2]), made, strict=True):
+        session.user("look", SHOTS[2])
+        session.assistant("seen")
+        session.user("and here", *shots)
+    planted = [family.dressed(session.planted()) for session in made]
+    two, one = (session.id for session in planted)
+    try:
+        with staged(tmp_path, family, NEWEST, Damaged) as stage:
+            for session in planted:
+                stage.write(session)
+            before = stage.records(planted[0])
+            for session in planted:
+                assert stage.client.prompt(session.id, model=family.ids).error is not None
+            found = stage.daemon.wait_settled([one, two])
+            after = stage.records(planted[0])
+            assert stage.client.prompt(one, model=family.ids).error is None
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    [left], [healed] = found[two], found[one]
+    assert (left["outcome"], left["kind"]) == ("not_understood", "media_rejected")
+    assert left["detail"].startswith("It is not known which image or document the error means")
+    assert "prompt it again. If it is refused each time, go on in a copy: type /fork" in left["detail"]
+    assert after == before
+    assert healed["detail"] == "Replaced 1 image or file by a note"
+
+
 @pytest.mark.parametrize("version", [JSON_STORE, DATABASE, NEWEST])
 def test_a_document_that_the_client_put_into_words_stays(tmp_path: Path, version: str) -> None:
     """Its model reads none, so words were sent in its place; the SDK could not have sent it."""

@@ -20,6 +20,7 @@ from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Claims, Edit, Kind, Refusal, Session, Violation, deed_names, edited
 from recoveryd.providers import rules_for
+from recoveryd.repair import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN
 from recoveryd.repair.fixes import REPAIRS, RepairInput
 from recoveryd.tell.actions import deeds_sentence
 from tests.e2e.heals import words
@@ -511,6 +512,31 @@ def test_of_several_pictures_of_a_tool_only_that_goes_which_is_none(family: str)
         [SHOTS[0], page, SHOTS[2]],
     )
     assert _left(made) == ["3.png", "5.png"]
+
+
+_NO_PLACE = {
+    "gemini": "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide",
+    "vertex": "Provided image is not valid.",
+    "vertex-claude": "Could not process image",
+}
+
+
+@pytest.mark.parametrize("family", _NO_PLACE)
+@pytest.mark.parametrize(("shots", "known"), [(2, "which"), (0, "nothing")])
+def test_which_of_several_pictures_is_meant_is_told_as_not_known(family: str, shots: int, known: str) -> None:
+    """Where there is none at all, nothing explains the words."""
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant("fine")
+    builder.user("and here", *SHOTS[:shots])
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    made = planned(FAMILIES[family], session, "new", _NO_PLACE[family])
+    assert made == Refusal({"which": WHICH_IS_NOT_KNOWN, "nothing": NOTHING_EXPLAINS}[known], understood=False)
+
+
+def test_no_picture_is_meant_where_all_of_a_request_has_too_many_bytes() -> None:
+    made = _of_three("gemini", "Request payload size exceeds the limit: 20971520 bytes.", SHOTS)[1]
+    assert made == Refusal(NOTHING_EXPLAINS, understood=False)
 
 
 @pytest.mark.parametrize("family", ["gpt", "kimi", "mistral"])
