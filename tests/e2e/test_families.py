@@ -181,14 +181,14 @@ def test_which_of_two_new_pictures_gemini_means_is_told_as_not_known_and_the_onl
         session.assistant("seen")
         session.user("and here", *shots)
     planted = [family.dressed(session.planted()) for session in made]
-    two, one = (session.id for session in planted)
+    two, one = (each.id for each in planted)
     try:
         with staged(tmp_path, family, NEWEST, Damaged) as stage:
-            for session in planted:
-                stage.write(session)
+            for each in planted:
+                stage.write(each)
             before = stage.records(planted[0])
-            for session in planted:
-                assert stage.client.prompt(session.id, model=family.ids).error is not None
+            for each in planted:
+                assert stage.client.prompt(each.id, model=family.ids).error is not None
             found = stage.daemon.wait_settled([one, two])
             after = stage.records(planted[0])
             assert stage.client.prompt(one, model=family.ids).error is None
