@@ -17,7 +17,22 @@ def places(session: Session, edits: Sequence[Edit]) -> tuple[str, ...]:
     after = edited(session, edits)
     turns = _turns(session) | _turns(after)
     messages = {message.id: message for message in (*session.messages, *after.messages)}
-    return tuple(_place(session, messages[edit.message_id], turns[edit.message_id], edit) for edit in deeds(edits))
+    within = _within(session, after)
+    return tuple(
+        _place(session, messages[edit.message_id], turns[edit.message_id], edit, within=edit.message_id in within)
+        for edit in deeds(edits)
+    )
+
+
+def _within(session: Session, after: Session) -> frozenset[str]:
+    """List the messages of `after` behind which a turn goes on: of what is stored already, no prompt comes next."""
+    known, found, goes_on = {message.id for message in session.messages}, [], True
+    for message in reversed(after.messages):
+        if goes_on:
+            found.append(message.id)
+        if message.id in known:
+            goes_on = not _is_prompt(message)
+    return frozenset(found)
 
 
 def _turns(session: Session) -> dict[str, int]:
@@ -29,14 +44,18 @@ def _turns(session: Session) -> dict[str, int]:
 
 
 def _is_prompt(message: Message) -> bool:
-    """Whether a user message is a prompt, and not what the client itself adds: a compaction, or only synthetic text."""
+    """Whether a user message is a prompt, and not what the client itself adds (as its store says, or by its parts: a
+    compaction, or only synthetic text).
+    """
+    if message.role != "user" or message.data.get("added") is True:
+        return False
     added = [part.type == "compaction" or (part.data or {}).get("synthetic") is True for part in message.parts]
-    return message.role == "user" and (not added or not all(added))
+    return not added or not all(added)
 
 
-def _place(session: Session, message: Message, turn: int, edit: Edit) -> str:
+def _place(session: Session, message: Message, turn: int, edit: Edit, *, within: bool) -> str:
     if edit.action == "compact":
-        return f"before turn {turn + 1}"
+        return f"within turn {turn}" if within and turn else f"before turn {turn + 1}"
     if edit.action == "close_turn":
         return f"end of turn {turn}" if turn else "before turn 1"
     return f"{f'turn {turn}' if turn else 'before turn 1'}, {_name(session, message, edit)}"

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from recoveryd.clients.claude_code import transcript
+from recoveryd.clients.opencode.shortener import OpencodeShortener
+from recoveryd.core import Marks, edited
 from recoveryd.core.edits import deed_names, deeds
 from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
@@ -20,6 +23,7 @@ from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup
 from tests.support.judge import stuck
 from tests.support.parts import compaction, file, reasoning, text, tool
+from tests.support.transcript import Transcript
 from tests.support.values import as_session
 
 
@@ -68,6 +72,31 @@ def test_a_turn_is_a_prompt_of_the_user_and_not_of_the_client() -> None:
     built.assistant(tool("bash"))
     session = as_session(built.planted())
     assert places(session, [set_aside(session, "tool")]) == ("turn 2, tool bash",)
+
+
+def extract(session: Session, at: int) -> list[Edit]:
+    """An extract in the place of all before a message, as an edit of the store."""
+    before = session.messages[at].id
+    return list(OpencodeShortener(session, Marks("r3k9x2", 1), "/tool-output").compact(before, "What was asked: go"))
+
+
+@pytest.mark.parametrize(
+    ("at", "place"),
+    [(1, "within turn 1"), (2, "before turn 2"), (5, "within turn 3"), (6, "within turn 3"), (8, "before turn 4")],
+)
+def test_an_extract_stands_before_a_turn_or_within_one(at: int, place: str) -> None:
+    """What the client puts into a turn itself, and the line by which the model goes on, are no turns."""
+    built = SessionBuilder(seed=1)
+    for prompt in ("first", "second", "third"):
+        built.user(prompt)
+        built.assistant(tool("bash"))
+    built.user({**text("Continue if you have next steps"), "synthetic": True})
+    built.assistant("more")
+    built.user("fourth")
+    session = as_session(built.planted())
+    edits = extract(session, at)
+    assert places(session, edits) == (place,)
+    assert places(edited(session, edits), [set_aside(edited(session, edits), "tool", 2)]) == ("turn 3, tool bash",)
 
 
 def test_what_stands_before_the_first_prompt_says_so() -> None:
@@ -121,3 +150,21 @@ def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> No
         names = ("r3k9x2", "st", "ses_" + "x" * 26, "", "msg_1")
         event = Event(*names, kind, Outcome.HEALED, deeds_sentence(actions, kind), actions, places=found)
         assert len(notice(event).body) <= BODY_LENGTH
+
+
+def test_a_turn_of_claude_code_is_a_prompt_and_not_what_tools_or_the_client_say() -> None:
+    made = Transcript()
+    made.user("go")
+    for call in ("a", "b"):
+        made.assistant({"type": "tool_use", "id": f"toolu_{call}", "name": "Bash", "input": {}})
+        made.result(f"toolu_{call}")
+    made.user([{"type": "text", "text": "[Request interrupted by user]"}])
+    made.user("Caveat: the messages below were made by the user", isMeta=True)
+    made.user("<command-name>/model</command-name>")
+    made.user("This session is being continued from another one.", isCompactSummary=True)
+    made.assistant({"type": "text", "text": "fine"})
+    made.user("<command-message>review</command-message>\n<command-name>/review</command-name>")
+    made.assistant({"type": "text", "text": "  "})
+    session = transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
+    edits = [set_aside(session, "tool_use", at) for at in (0, 1)] + [set_aside(session, "text", -1)]
+    assert places(session, edits) == ("turn 1, part", "turn 1, part", "turn 2, text")

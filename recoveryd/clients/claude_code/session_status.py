@@ -203,7 +203,7 @@ def _told(status: TranscriptStatus, event: Line | str, store: str, session: str)
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)
-        if event.data.get("isMeta") is True or event.data.get("isCompactSummary") is True:
+        if event.added:
             return status
         if event.by_client:  # a command that no model was asked with, or its user stopped it: no prompt waits
             return replace(status, prompt="", working=0)

@@ -264,6 +264,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
             said["error"] = dict(line.data)
     content = line.data.get("content") if line.type == "system" else line.message.get("content")
     said |= {"command": True} if line.command else {}
+    said |= {"added": True} if not mine and not line.prompts else {}
     said |= {"call_line": line.call_line} if line.call_line else {}
     said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

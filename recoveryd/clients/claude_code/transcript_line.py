@@ -118,6 +118,16 @@ class Line:
         return self.data.get("isMeta") is not True and not self.said.startswith((*_TOLD, _COMMAND))
 
     @property
+    def added(self) -> bool:
+        """Whether the client added a line of the user's by itself: a hint, or the summary of a compaction."""
+        return self.data.get("isMeta") is True or self.data.get("isCompactSummary") is True
+
+    @property
+    def prompts(self) -> bool:
+        """Whether it is a prompt of the user's, as their screen shows it."""
+        return self.type == "user" and not (self.answers or self.added or self.by_client)
+
+    @property
     def ms(self) -> int:
         return json_lines.line_time(self.data.get("timestamp"))
 
