@@ -125,7 +125,7 @@ def test_what_was_done_twice_to_a_record_is_told_twice_also_beside_another_deed(
     assert deed_names(merged([twice], [then], session())) == ("take_out_media", "take_out_media", "mend_call")
 
 
-@pytest.mark.parametrize("action", ["take_out_media", "drop_field"])
+@pytest.mark.parametrize("action", ["take_out_media", "drop_field", "rename_document", "forget_tool"])
 def test_images_and_fields_of_one_record_that_go_one_after_the_other_are_told_each(action: str) -> None:
     once = Edit("msg_1", "prt_1", TEXT, action)
     assert deed_names(merged([repeated(once, 2)], [once], session())) == (action,) * 3

@@ -277,6 +277,15 @@ def test_reasoning_that_loses_what_followed_it_is_found_where_the_error_is_of_su
     assert found(replace(sent, turns=tuple(turns)), claims) == [("reasoning_item", "1", "")]
 
 
+def test_reasoning_that_can_not_be_read_is_found_once_also_where_it_loses_what_followed_it() -> None:
+    sent = request(user(), reasoning(), answer(), user())
+    refused = classify(said("The encrypted content gAAA...xyz1 could not be verified."))
+    assert refused is not None
+    claims = OPENAI.claims(refused, sent, None)
+    assert claims.followed == claims.accused == {"1"}
+    assert found(request(user(), reasoning(), user()), claims) == [("reasoning_item", "1", "")]
+
+
 def test_text_beside_what_is_encrypted_is_one_field() -> None:
     text = [{"type": "reasoning_text", "text": "x"}]
     sent = request(user(), reasoning(content=text), answer(), reasoning(), answer())
@@ -345,6 +354,9 @@ def test_searches_of_a_kind_that_is_not_known_and_those_without_an_id() -> None:
     assert blamed(sent, words, "input[2].action.type") == [("tool_call_invalid", "2", "")]
     words = "Missing required parameter: 'input[3].id'."
     assert blamed(sent, words) == [("foreign_item", "3", "")]
+    both = request(user(), {**search, "action": {"type": "other"}, "id": None}, answer())
+    words = "Missing required parameter: 'input[1].id'."
+    assert blamed(both, words) == [("foreign_item", "1", "")], "a new action would leave it without an id"
 
 
 def test_a_search_where_none_is_known() -> None:
