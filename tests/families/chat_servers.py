@@ -36,6 +36,11 @@ def _compatible(
         if empty and message["role"] in roles and not words:
             return empty.format(at=at, role=message["role"])
         for number, call in enumerate(calls):
+            if re.fullmatch(r"[a-zA-Z0-9_-]{65,}", call["name"]):
+                return (
+                    f"Invalid 'messages[{at}].tool_calls[{number}].function.name': string too long. Expected a string "
+                    f"with maximum length 64, but got a string with length {len(call['name'])} instead."
+                )
             if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["name"]):
                 return (
                     f"Invalid 'messages[{at}].tool_calls[{number}].function.name': string does not match pattern. "

@@ -88,6 +88,48 @@ def test_a_name_that_is_too_long_is_cut_to_what_each_takes(name: str, form: str)
     assert judged(FAMILIES[name], SHAPES["tool-name-too-long"], form).left is None
 
 
+@pytest.mark.parametrize("length", [64, 65, 100, 128, 129, 200, 201, 256, 257, 600])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_name_of_any_length_that_is_refused_is_cut(name: str, length: int) -> None:
+    def named(session: SessionBuilder) -> None:
+        session.user("go")
+        session.assistant(tool("x" * length))
+        session.assistant("done")
+
+    made = judged(FAMILIES[name], Shape("named", "tool_call_invalid", False, named), "new")
+    assert made.left is None
+    cut = [(edit.after or {})["tool"] for edits in made.repairs for edit in edits if "tool" in (edit.after or {})]
+    assert all(len(one) < length for one in cut)
+    assert len(cut) == (made.first is not None) or name == "openrouter-kimi"  # wants reasoning before
+
+
+NAME_TOO_LONG = {
+    "gemini": "* GenerateContentRequest.contents[1].parts[0].function_call.name: Invalid function name. Must be "
+    "alphameric (a-z, A-Z, 0-9), underscores (_), dots (.) or dashes (-), with a\n  maximum length of {}.",
+    "kimi": "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern. Expected a string that "
+    "matches the pattern '^[a-zA-Z0-9_-]{{1,{}}}$'.",
+    "gpt": "Invalid 'messages[1].tool_calls[0].function.name': string too long. Expected a string with maximum "
+    "length {}, but got a string with length 130 instead.",
+}
+
+
+@pytest.mark.parametrize("family", NAME_TOO_LONG)
+@pytest.mark.parametrize(("told", "left"), [(32, [32, 32, 32]), (64, [64, 64, 32]), (100, [64, 70, 32])])
+def test_a_name_that_is_longer_than_an_error_tells_is_cut_to_what_all_take(
+    family: str, told: int, left: list[int]
+) -> None:
+    """And to no more than the error tells, where that is less. A name that is not too long stays."""
+    builder = SessionBuilder(seed=1)
+    builder.user("go")
+    builder.assistant(*(tool("x" * length) for length in (130, 70, 32)))
+    builder.assistant("done")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    made = planned(FAMILIES[family], session, "new", NAME_TOO_LONG[family].format(told))
+    assert not isinstance(made, Refusal), made
+    parts = [part.data or {} for message in edited(session, made).messages for part in message.parts]
+    assert [len(part["tool"]) for part in parts if part["type"] == "tool"] == left
+
+
 def test_what_is_not_healed_is_a_call_whose_reasoning_nobody_has() -> None:
     family = UNREASONED["openrouter-kimi-default"]
     made = {shape.name: judged(family, shape, "new") for shape in TRIED}

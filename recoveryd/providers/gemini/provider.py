@@ -57,7 +57,7 @@ class Gemini(BindsNothing):
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         """Its errors name places that only some of its sentences have, and one fault of many: the rules find all."""
         del named
-        if not kind_info(refused.kind).signature and refused.kind is not Kind.MEDIA_REJECTED:
+        if not kind_info(refused.kind).signature and refused.kind not in (Kind.MEDIA_REJECTED, Kind.TOOL_CALL_INVALID):
             return Claims()
         from recoveryd.providers.gemini import rules
 

@@ -79,7 +79,7 @@ def _empty(index: int, turn: Turn) -> Iterator[Violation]:
 
 
 def _block(index: int, block: Block, claims: Claims) -> Iterator[Violation]:
-    reason = _call_fault(block)
+    reason = _call_fault(block, LIMITS.as_told(claims))
     if reason is not None:
         yield Violation(Kind.TOOL_CALL_INVALID, index, block, reason)
     if half_character(block.body):
@@ -98,11 +98,11 @@ def _media_fault(block: Block, source: Json, claims: Claims) -> str | None:
     return media.media_fault(source) or (claimed if claims.means(block, source) else None)
 
 
-def _call_fault(block: Block) -> str | None:
+def _call_fault(block: Block, limits: CallLimits) -> str | None:
     if block.type != "tool_use":
         return None
     name, given = block.body.get("name"), block.body.get("input")
-    if not isinstance(name, str) or not name or len(name) > LIMITS.longest_name or LIMITS.illegal.search(name):
+    if not isinstance(name, str) or not name or len(name) > limits.longest_name or limits.illegal.search(name):
         return "a tool call has an empty or too long name, or one with illegal characters"
     return "the input of a tool call is no object" if given is not None and not isinstance(given, Mapping) else None
 
@@ -110,11 +110,14 @@ def _call_fault(block: Block) -> str | None:
 def claims(refused: Refused, request: Request) -> Claims:
     """Tell the parts that an error of Gemini's means: those with a signature that can't be read; all files of the type
     that it names; or the one image or document, whichever it speaks of, that there is, or that no answer stands behind.
+    And how long a name may be.
 
     A signature that is missing is wanted of the calls behind the newest prompt alone: the next one begins anew.
     """
     if "missing" in refused.said:
         return Claims()
+    if refused.kind is Kind.TOOL_CALL_INVALID:
+        return Claims(longest_name=refused.longest_name)
     if refused.kind is Kind.MEDIA_REJECTED:
         if refused.over is Limit.REQUEST:
             return Claims()  # how much less of it to send is a question of its length

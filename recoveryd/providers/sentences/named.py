@@ -49,6 +49,12 @@ _LONGEST = re.compile(
     r" maximum length (?P<most>\d{1,5})\b",
     re.IGNORECASE,
 )
+# Of a name, by Gemini and Mistral, and where a pattern tells it ("name: … does not match pattern '^[a-z]{1,64}$'").
+_LONGEST_NAME = re.compile(
+    r"\b(?:underscores|dashes)\b[^\w.]{1,8}with a\s{1,20}maximum length of (\d{1,5})\b"
+    r"|\bname\W{1,4}[^{]{0,120}\bpattern\b[^{]{0,60}\{[01],(\d{1,5})\}",
+    re.IGNORECASE,
+)
 _TOO_LONG = re.compile(
     r"too long|longer than|at most \d|less than or equal|max(?:imum)?[ _]length|\{\d,\d{1,5}\}", re.IGNORECASE
 )
@@ -162,8 +168,10 @@ def longest_of_call(texts: Iterable[str]) -> tuple[int, int]:
     it does not.
     """
     found = next(filter(None, (_LONGEST.search(text) for text in texts)), None)
-    most = int(found["most"]) if found is not None else 0
-    return (most, 0) if found is not None and found["name"] else (0, most)
+    if found is None:
+        name = next(filter(None, map(_LONGEST_NAME.search, texts)), None)
+        return (int(name[1] or name[2]) if name is not None else 0), 0
+    return (int(found["most"]), 0) if found["name"] else (0, int(found["most"]))
 
 
 def of_length(texts: Iterable[str]) -> bool:

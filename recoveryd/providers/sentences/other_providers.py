@@ -27,6 +27,7 @@ tool_result_orphan
   LiteLLM: missing corresponding tool call for tool response
 tool_call_invalid
   Mistral: tool call id was * but must be | duplicate tool call id | function name was * but must be
+  Mistral, of a long one: but must be a-z, a-z, 0-9, {with a length/or contain underscores and dashes}
   Moonshot, MiniMax, Qwen: function.arguments parameter * must be in json format
   Moonshot, MiniMax, Qwen: invalid function arguments json string | tool call id * is duplicated
   chat templates: can only get item pairs from a mapping
