@@ -202,6 +202,39 @@ def test_which_of_two_new_pictures_gemini_means_is_told_as_not_known_and_the_onl
     assert healed["detail"] == "Replaced 1 image or file by a note"
 
 
+class Narrow(Fake):
+    """LiteLLM's proxy with `max_request_size_mb: 0.5`: it says so with the status 400, before any model is asked."""
+
+    def answer(self, raw: bytes) -> tuple[int, str, bytes]:
+        """Count what came."""
+        if len(raw) > 512 * 1024:
+            words = f"Request size is too large. Request size is {len(raw) / 1024**2} MB. Max size is 0.5 MB"
+            error = {"message": words, "type": "bad_request_error", "param": "content-length", "code": "400"}
+            return 400, "application/json", json.dumps({"error": error}).encode()
+        return super().answer(raw)
+
+
+def test_a_request_with_more_bytes_than_a_proxy_says_that_it_takes_is_made_shorter(tmp_path: Path) -> None:
+    family, made = FAMILIES["gpt"], SessionBuilder(seed=1)
+    for number in range(8):
+        made.user(f"look at {number}")
+        made.assistant(tool("bash", {"command": f"cat {number}"}, f"line {number}\n" * 12_000))
+        made.assistant("seen")
+    planted = family.dressed(made.planted())
+    try:
+        with staged(tmp_path, family, NEWEST, Narrow) as stage:
+            stage.write(planted)
+            assert stage.client.prompt(planted.id, model=family.ids).error is not None
+            [entry] = stage.daemon.wait_settled([planted.id])[planted.id]
+            assert stage.client.prompt(planted.id, model=family.ids).error is None
+            sent = len(json.dumps(stage.fake.asked[-1].body))
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    assert (entry["outcome"], entry["kind"]) == ("healed", "media_rejected")
+    assert " of 524 kB: " in entry["detail"]
+    assert 512 * 1024 * 0.5 < sent < 512 * 1024
+
+
 @pytest.mark.parametrize("version", [JSON_STORE, DATABASE, NEWEST])
 def test_a_document_that_the_client_put_into_words_stays(tmp_path: Path, version: str) -> None:
     """Its model reads none, so words were sent in its place; the SDK could not have sent it."""

@@ -37,6 +37,7 @@ media_rejected over request
   OpenAI: total image size
   OpenAI, gateways: status 413 payload too large | status 413 request entity too large
   gateways: request body size exceeds | is too large for upstream websocket
+  LiteLLM: request size is too large
 reasoning_item
   OpenAI: of type reasoning was provided without | without its required reasoning item
   OpenAI: without its required following item | items are not persisted when store | item with id * not found

@@ -36,7 +36,7 @@ _VALUE = re.compile(r"Invalid value: '(\w{1,60})'")
 _TOOL = re.compile(r"Tool reference '(?!\d+')([\w-]{1,200})' not found")
 _MEDIA_TYPE = re.compile(r"\bmime[_ ]?type:?(?: parameter with value)? ['\"]?(\w{1,30}/[\w.+-]{1,80}\w)", re.IGNORECASE)
 _SIZE = re.compile(
-    r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,6})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
+    r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,20})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
 )
 _BYTES_OF_ONE = re.compile(r"max bytes per data-uri item ?: ?(\d{4,15})\b", re.IGNORECASE)
 _UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}

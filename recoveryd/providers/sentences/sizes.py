@@ -17,7 +17,7 @@ _MOST = 100_000_000
 _LOOKED_AT = 16_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 _BYTES = re.compile(
-    r"request (exceeds the maximum size|body too large|body size exceeds|entity too large|too large)"
+    r"request (exceeds the maximum size|body too large|body size exceeds|entity too large|too large|size is too large)"
     r"|(payload|content) too large|payload size exceeds|exceeds the maximum (allowed )?(number of )?bytes"
     r"|too many total text bytes",
     re.IGNORECASE,

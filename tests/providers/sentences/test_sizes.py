@@ -10,7 +10,7 @@ import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.length import Size
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Kind, Limit
 from recoveryd.providers import classify, size_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -192,12 +192,38 @@ def test_what_the_client_calls_a_length_by_the_status_alone_is_one_in_bytes(
         ("request_too_large: Request exceeds the maximum allowed number of bytes. The maximum is 32 MB.", 32 * 1024**2),
         ("Request body is 12.3 MB. Max size is 10 MB", 10 * 1024**2),
         ("Request body too large, limit: 1048576 bytes", 1024**2),
+        ("Request size is too large. Request size is 1.2345678912345678 MB. Max size is 0.5 MB", 512 * 1024),
         ("image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes", 0),  # no limit of the request
         ("the file is too large: at most 20 MB", 0),
     ],
 )
 def test_a_number_of_bytes(text: str, most: int) -> None:
     assert _size(text, 413) == Size(by_bytes=True, most_bytes=most)
+
+
+def test_a_request_that_is_too_large_for_litellm_is_known_without_413() -> None:
+    words = "Request size is too large. Request size is 1.2345678912345678 MB. Max size is 0.5 MB"
+    refused = classify(read_error({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
+    assert refused is not None
+    assert (refused.kind, refused.over) == (Kind.MEDIA_REJECTED, Limit.REQUEST)
+    assert (refused.limit, refused.sent) == (512 * 1024, int(1.2345678912345678 * 1024**2))
+    assert _size(words, 400) == Size(by_bytes=True, most_bytes=512 * 1024)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "File size is too large. Please check your file size. Passed file size: 30 MB. Max file size: 25 MB",
+        "File too large. Max size is 0.5 MB",
+        "Image size is too large. Max size is 0.5 MB",
+        "Response size is too large. Response size is 1.5 MB. Max size is 0.5 MB",
+        "Max size is 0.5 MB",
+    ],
+)
+def test_the_size_of_a_file_or_an_answer_is_not_that_of_the_request(text: str) -> None:
+    refused = classify(read_error({"name": "APIError", "data": {"message": text, "statusCode": 400}}))
+    assert refused is None or refused.over is not Limit.REQUEST
+    assert _size(text, 400) == Size()
 
 
 @pytest.mark.parametrize(
