@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -27,11 +26,11 @@ from recoveryd.cli.common import (
 from recoveryd.cli.findings import Finding, ended_words, finding_ahead, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
 from recoveryd.cli.progress import Bar
+from recoveryd.cli.repairing import repair_found
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
-from recoveryd.core import Event, Failure, NotFoundError, Outcome, RecoverydError, UsageError, command_line
-from recoveryd.diagnose import Context, undone_repair
-from recoveryd.heal import Lifecycle, Recovery, follow_moved
-from recoveryd.ledger import Ledger
+from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line
+from recoveryd.diagnose import Context
+from recoveryd.heal import Recovery, follow_moved
 from recoveryd.settings import ignored, paths
 from recoveryd.tell import evidence_line
 
@@ -110,7 +109,7 @@ def scan(arguments: argparse.Namespace) -> int:
                 and not agreed("Make this repair?" if count == 1 else f"Make these {count} repairs?")
             ):
                 return render(Result({}, lambda out: out.print("Nothing was repaired."), WRONG), as_json=False)
-            _repair(recovery, ledger, seen, named=bool(arguments.session))
+            repair_found(recovery, seen.found, seen.due, named=bool(arguments.session))
 
     def show(out: Console) -> None:
         _show(out, seen, diff=bool(arguments.session) and not _plans(arguments), advise=not config.dry_run)
@@ -223,49 +222,6 @@ def _unread(store_id: str, error: RecoverydError, arguments: argparse.Namespace,
     seen.unreadable[store_id] = str(error)
     if not arguments.json:
         console(stderr=True).print(f"recoveryd: {plain(str(error))}")
-
-
-def _stamp(store: Store, session: str) -> str:
-    try:
-        return store.stamp(session).digest
-    except RecoverydError:  # what can't be read is told by the finding
-        return ""
-
-
-def _repair(recovery: Recovery, ledger: Ledger, seen: _Seen, *, named: bool) -> None:
-    """Repair what is due and as it was shown, then read all of it back: what is told is what stands then.
-
-    `named`: by the user, who may want a repair that was undone to be made again.
-    """
-    ended: dict[tuple[str, str], Event] = {}  # by store and session: a copy of the session may be in another store
-    lifecycle = Lifecycle(recovery, lambda case: ended.update({(case.store.id, case.session): case.event}))
-    for number, store in seen.due:
-        finding = seen.found[number]
-        assert finding.case is not None
-        if _stamp(store, finding.failure.session) != finding.stamp:
-            seen.found[number] = replace(
-                finding, action="not repaired: the session changed meanwhile; scan again", changes=()
-            )
-        else:
-            still = partial(_not_undone, store, ledger, finding.failure, named=named)
-            lifecycle.begin(finding.case, still)
-    lifecycle.finish()
-    for number, store in seen.due:
-        finding = seen.found[number]
-        if (store.id, finding.failure.session) in ended:
-            seen.found[number] = _became(finding, ended[store.id, finding.failure.session])
-
-
-def _not_undone(store: Store, ledger: Ledger, failure: Failure, *, named: bool) -> bool:
-    return named or undone_repair(store, ledger, failure) is None
-
-
-def _became(finding: Finding, event: Event) -> Finding:
-    if event.outcome is Outcome.PENDING:
-        return replace(finding, action=f"not now: {event.detail}", changes=())
-    healed = event.outcome is Outcome.HEALED
-    undone = None if healed else finding.undone
-    return replace(finding, action=event.detail, changes=(), healed=healed, recovery=event.id, undone=undone)
 
 
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:

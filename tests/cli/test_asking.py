@@ -142,6 +142,38 @@ class TestRepair:
         assert code == 1 and "changed meanwhile" in out
         assert json.loads(run("history", "--json")[1]) == []
 
+    @pytest.mark.parametrize("late", [False, True], ids=["before the lock", "right before the lock"])
+    @pytest.mark.parametrize("argv", [[], ["--json"]])
+    def test_what_a_daemon_healed_since_it_was_looked_at_is_told_as_healed(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, late: bool, argv: list[str]
+    ) -> None:
+        session = tree.stuck(blank_answer, EMPTY)
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+
+            def heal(*_: object) -> bool:
+                recovery = Recovery(Context(ledger, Config(), paths.state_dir()))
+                recovery.attempt(case(tree.store, tree.failure(session), Kind.EMPTY_CONTENT))
+                return False
+
+            def stamp(*_: object) -> str:
+                seen = tree.store.stamp(session).digest
+                heal()
+                return seen
+
+            if late:
+                monkeypatch.setattr("recoveryd.cli.repairing._stamp", stamp)
+            else:
+                monkeypatch.setattr("recoveryd.cli.scan.is_asked", heal)
+            code, out, _ = run("scan", "--repair", "--yes" if late else "--quiet", *argv)
+        [entry] = json.loads(run("history", "--json")[1])
+        assert (code, entry["outcome"]) == (0, "healed"), out
+        if argv:
+            found = json.loads(out)
+            assert [(one["healed"], one["recovery"]) for one in found["stuck"]] == [(True, entry["id"])]
+        else:
+            assert "none is stuck." in out and f"({entry['id']})" in out
+        assert ("healed meanwhile by another recoveryd: Took out" in " ".join(out.split())) is not late
+
     @pytest.mark.parametrize("named", [True, False])
     def test_what_was_undone_since_it_was_looked_at_is_left_alone(
         self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, named: bool
