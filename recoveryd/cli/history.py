@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -20,8 +21,8 @@ from recoveryd.cli.common import (
     whose_of,
 )
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
-from recoveryd.clients import Config, Whose, is_abandoned
-from recoveryd.core import CUT_OFF, Entry, NotFoundError, Outcome, command_line, kind_info
+from recoveryd.clients import Config, Store, Whose, is_abandoned
+from recoveryd.core import CUT_OFF, Change, Entry, NotFoundError, Outcome, RecoverydError, command_line, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store, take_back
 from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
@@ -169,7 +170,11 @@ def undo(arguments: argparse.Namespace) -> int:
         store = store_named(config, ledger, entry.id)
         state = private_files.make_folder(paths.state_dir())
         dry = arguments.dry_run or config.dry_run
+        newest = ledger.history(1, entry.session, entry.store)[0].id
         entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
+        last = ledger.history(1, entry.session, entry.store)[0]
+        forced = last.overwritten and last.id != newest
+        then = "" if dry else _told_undone(store, entry, ledger.changes(entry.id), forced=forced)
     if not dry:
         tell_client_undone(config, store, entry, quiet=arguments.quiet)
 
@@ -187,11 +192,40 @@ def undo(arguments: argparse.Namespace) -> int:
             print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more.")
             return
         records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        then = f"{kind_info(entry.kind).undone}, and the session {NOT_AGAIN}"
-        print_wrapped(out, f"Took back {entry.id}: {records} as before. {then}.")
+        print_wrapped(out, f"Took back {entry.id}: {records} as before{then}")
 
     data: dict[str, Any] = {**_json(entry, Whose(config)), "undone": not dry, "records": [c.key for c in changes]}
     return render(Result(data, say), as_json=arguments.json)
+
+
+def _told_undone(store: Store, entry: Entry, changes: Sequence[Change], *, forced: bool) -> str:
+    """Tell, behind the number of records that are as before again, which are not, and what becomes of the session:
+    less is certain of one that changed or went on since.
+    """
+    said = _lost(store, changes) if forced else ""
+    if not store.has(entry.session):
+        return f"{said}. Its session is not stored any more."
+    info = kind_info(entry.kind)
+    then = info.undone if not forced and _is_as_then(store, entry) else info.forced or info.undone
+    return f"{said}. {'What came since stays. ' * forced}{then}, and the session {NOT_AGAIN}."
+
+
+def _lost(store: Store, changes: Sequence[Change]) -> str:
+    """Tell of how many records nothing came back: what they belonged to is gone."""
+    kept = store.located(changes)
+    now = store.read_all([change.key for change in kept])
+    lost = sum(record != change.before for record, change in zip(now, kept, strict=True))
+    each = "1 is not: what it belonged to is gone" if lost == 1 else f"{lost} are not: what they belonged to is gone"
+    return f"; {each}" if lost else ""
+
+
+def _is_as_then(store: Store, entry: Entry) -> bool:
+    """Whether nothing came to a session since a recovery of it, and none of its turns are taken back."""
+    try:
+        session = store.load(entry.session)
+    except RecoverydError:
+        return False
+    return session.revert is None and session.newest is not None and session.newest.id == entry.message
 
 
 def _json(entry: Entry, whose: Whose) -> dict[str, Any]:

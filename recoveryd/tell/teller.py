@@ -117,7 +117,7 @@ def show_undone(clients: Clients, store: Store, what: Event | Entry, send: Calla
     if failed is not None:
         known = found is not None and found.message == what.message
         failure = found if found and known else Failure(what.store, what.session, what.message, failed.created)
-        says = f"The session is as it was before {what.id}, and {NOT_AGAIN}."
+        says = f"{what.id} was taken back, and the session {NOT_AGAIN}."
         title = clean(f"Undone: {what.title or what.session}", TITLE_LENGTH)
         send(clients.of(store).server, failure, session.directory, title, says, "info")
 

@@ -418,7 +418,8 @@ def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> N
     code, out, err = run("undo", name)
     assert (code, out) == (4, "")
     assert f"recoveryd undo {name} --force" in err
-    assert run("undo", name, "--force")[0] == 0
+    code, out, _ = run("undo", name, "--force")
+    assert code == 0 and " as before. What came since stays. The provider may refuse its next prompt, and " in out
 
 
 def test_a_forced_undo_is_counted_once(tree: Tree, run: Run) -> None:
@@ -467,7 +468,13 @@ def test_undo_of_a_deleted_session_says_so_and_how_to_end_it(tree: Tree, run: Ru
     for dry in ((), ("--dry-run",)):
         code, _, err = run("undo", made["id"], *dry)
         assert code == 4 and "not stored any more" in err and "--force" in err
-    assert run("undo", made["id"], "--force")[0] == 0
+    code, out, _ = run("undo", made["id"], "--force")
+    said = " ".join(out.split())
+    assert code == 0 and "next prompt" not in said
+    if left:
+        assert said.endswith("1 is not: what it belonged to is gone. Its session is not stored any more.")
+    else:
+        assert said.endswith("nothing that it wrote is stored any more.")
     assert as_json(run, "history")[-1]["outcome"] == "undone"
 
 

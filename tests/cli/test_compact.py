@@ -231,6 +231,20 @@ def test_by_hand_it_is_done_and_taken_back(run: Run, tree: Tree) -> None:
     assert tree.files() == before
 
 
+@pytest.mark.parametrize("since", ["turns taken back", "prompted"])
+def test_an_undo_does_not_tell_the_length_of_a_session_that_changed(run: Run, tree: Tree, since: str) -> None:
+    session = _fine(tree)
+    recovery = json.loads(run("compact", session, "--target", "0.5", "--json")[1])["recovery"]
+    if since == "prompted":
+        tree.prompted(session)
+    else:
+        asked = [message.id for message in tree.store.load(session).messages if message.role == "user"]
+        write_over(next(tree.root.glob(f"session/*/{session}.json")), revert={"messageID": asked[-1]})
+    code, out, err = run("undo", recovery, "--force")
+    assert code == 0, err
+    assert "Its next prompt may be too long, and the session is not repaired" in " ".join(out.split())
+
+
 def test_a_stuck_session_by_hand(run: Run, tree: Tree) -> None:
     session = tree.stuck(turns(), TOO_LONG)
     said = json.loads(run("compact", session, "--target", "0.4", "--json")[1])
