@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
-from recoveryd.clients import Clients, Config, Store, Whose, find_stores, may_be_there, whereabouts
+from recoveryd.clients import Clients, Config, Store, Whose, find_stores, is_empty, may_be_there, whereabouts
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store
@@ -139,10 +139,14 @@ def recovery_hint(ledger: Ledger, name: str) -> str:
     return f"That is the id of a recovery; its session is {entry.session}." if entry is not None else ""
 
 
-def no_session(session: str, unreadable: Iterable[str], hint: str = "", *, of: str = "") -> NotFoundError:
-    """Make a command's error for a session that no store has. `unreadable`: why some could not be asked; `of`: of
-    which client they are (" of Codex"), if not all were.
+def no_session(
+    session: str, stores: Iterable[Store], unreadable: Iterable[str], hint: str = "", *, of: str = ""
+) -> NotFoundError:
+    """Make a command's error for a session that none of these stores has. `unreadable`: why some could not be asked;
+    `of`: of which client they are (" of Codex"), if not all were.
     """
+    if is_empty(stores, session):
+        return NotFoundError(f"Session {session} has no message yet.")
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
     why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)

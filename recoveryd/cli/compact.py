@@ -41,9 +41,9 @@ def compact(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     dry = arguments.dry_run or config.dry_run
     with known_ledger() if dry else open_ledger() as ledger:
-        stores, unread = stores_having(stores_of(config), arguments.session)
+        stores, unread = stores_having(there := stores_of(config), arguments.session)
         if not stores:
-            raise no_session(arguments.session, map(str, unread.values()))
+            raise no_session(arguments.session, there, map(str, unread.values()))
         store = stores[0]
         if not dry:
             with suppress(RecoverydError):

@@ -130,10 +130,10 @@ def _asked(asked: object) -> object:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    stores, unread = stores_having(stores_of(config), arguments.session)
+    stores, unread = stores_having(there := stores_of(config), arguments.session)
     if not stores:
         lists = f"`{command_line('scan')}` lists those that are stuck."
-        raise no_session(arguments.session, map(str, unread.values()), lists)
+        raise no_session(arguments.session, there, map(str, unread.values()), lists)
     with known_ledger() as ledger:
         recovery = Recovery(Context(ledger, config, paths.state_dir()))
         asked = [finding_of(store, arguments.session, recovery) for store in stores]

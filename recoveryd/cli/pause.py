@@ -12,7 +12,7 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_of, stores_of
 from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, print_wrapped, render
-from recoveryd.clients import Config, stores_having
+from recoveryd.clients import Config, is_empty, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.diagnose import ignored_by, is_in
 from recoveryd.disk import private_files
@@ -125,8 +125,8 @@ def _is_there(config: Config, what: str) -> bool:
     """Whether a folder is there, or a session in any store; of a store that can't be read that is not known."""
     if what.startswith("/"):
         return os.path.lexists(what)
-    found, unread = stores_having(stores_of(config), what)
-    return bool(found or unread)
+    found, unread = stores_having(stores := stores_of(config), what)
+    return bool(found or unread) or is_empty(stores, what)
 
 
 def _list(arguments: argparse.Namespace, configured: tuple[str, ...]) -> int:

@@ -122,11 +122,12 @@ def scan(arguments: argparse.Namespace) -> int:
 
 def _not_here(arguments: argparse.Namespace, config: Config, whose: Whose, seen: _Seen) -> NotFoundError:
     """Make the error for a session that is in none of the stores that were asked for."""
-    if (only := client_meant(arguments, whose)) is None:
-        return no_session(arguments.session, seen.unreadable.values())
+    stores = stores_of(config, only := client_meant(arguments, whose))
+    if only is None:
+        return no_session(arguments.session, stores, seen.unreadable.values())
     elsewhere, _ = stores_having(stores_of(config), arguments.session)
     hint = f"It is one of {whose.title(elsewhere[0].id)}: leave out --client." if elsewhere else ""
-    return no_session(arguments.session, seen.unreadable.values(), hint, of=f" of {whose.called(only)}")
+    return no_session(arguments.session, stores, seen.unreadable.values(), hint, of=f" of {whose.called(only)}")
 
 
 def _plans(arguments: argparse.Namespace) -> bool:

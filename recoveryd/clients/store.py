@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -337,3 +338,12 @@ def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store]
         except RecoverydError as error:
             unread[store.id] = error
     return [store for store in found if not is_abandoned(store)] or found, unread
+
+
+def is_empty(stores: Iterable[Store], session_id: str) -> bool:
+    """Whether one of some stores, none of which has a message of a session, knows it: nobody prompted it yet."""
+    for store in stores:
+        with suppress(RecoverydError):
+            if store.about(session_id) != About():
+                return True
+    return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, Whose, read_error, stores_having
+from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, read_error, stores_having
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -88,6 +88,8 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
         having, unread = stores_having(sources.stores, name)
         for store in having:
             store.load(name)  # it is there: what keeps it from being read is told
+        if is_empty(sources.stores, name):
+            raise NotFoundError(f"Session {name} has no message yet.")
         why = "".join(f" (Not looked into: {error.message})" for error in unread.values())
         raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.{why}", which)
     entry = newest[0] if newest else sources.ledger.get(name)

@@ -469,3 +469,26 @@ def test_one_client_alone(tree: Tree, run: Run, fork: Path) -> None:
 def test_where_one_client_is_no_words_name_it(tree: Tree, run: Run) -> None:
     tree.stuck()
     assert "(OpenCode)" not in run("scan")[1]
+
+
+@pytest.mark.parametrize("database", [False, True])
+def test_a_session_that_nobody_prompted_yet_is_told_as_such(
+    tree: Tree, run: Run, tmp_path: Path, database: bool
+) -> None:
+    """Its client lists it. One that is deleted, or of another store, is none."""
+    if database:
+        base = Base(tmp_path / "data" / "opencode" / "opencode.db", OLD)
+        base.session()
+        [(session,)] = base.run("SELECT id FROM session")
+    else:
+        session = tree.ended(behind_a_call)
+        shutil.rmtree(tree.root / "message" / session)
+    asked = (("scan", "--session"), ("explain", "--session"), ("compact",), ("report",))
+    for command in asked:
+        code, out, err = run(*command, session)
+        assert (code, out) == (3, ""), command
+        assert f"Session {session} has no message yet." in err
+    assert "is not there now" not in run("ignore", session)[2]
+    for command in asked:
+        assert "There is no session ses_none" in run(*command, "ses_none")[2]
+    assert "There is no session" in run("scan", "--session", session, "--client", "codex")[2]
