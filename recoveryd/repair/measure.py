@@ -212,7 +212,7 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     where none tells, or files came since: nobody knows what their pages take. `sources`: those that a block holds.
     """
     line = lined(request, Scales())
-    known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
+    known = of_this_model(line, usages)
     if not known:
         return inf
     last = max(known, key=lambda usage: line.before[usage.message_id])
@@ -220,6 +220,13 @@ def at_most(request: Request, usages: Sequence[Usage], sources: Callable[[Json],
     if any(True for block in request.blocks() if block.message_id in newest for _ in sources(block.body)):
         return inf
     return last.given + _MOST * (line.whole - line.before[last.message_id])
+
+
+def of_this_model(line: Line, usages: Iterable[Usage]) -> list[Usage]:
+    """List the usages that count for the model that is asked: its own, of more than nothing, with an answer that is
+    sent.
+    """
+    return [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
 
 
 def lined(request: Request, scales: Scales) -> Line:
@@ -284,10 +291,10 @@ def _closed(plain: Measure, line: Line, known: Sequence[Usage], asked: float) ->
     last = max((line.before[usage.message_id] for usage in known if usage.same_model), default=None)
     newest = _newest(line, known)
     since = line.whole - (last or 0)
-    of_this_model = last is not None and all(usage.same_model for usage in known)
+    alone = last is not None and all(usage.same_model for usage in known)
     before = _taken(line, plain, without=newest)
     rate = (asked - plain.base - before) / since if since else 0.0
-    if of_this_model and plain.usual / APART <= rate <= plain.usual * APART:
+    if alone and plain.usual / APART <= rate <= plain.usual * APART:
         return replace(plain, rates={**plain.rates, **dict.fromkeys(newest, rate)}, measured=True, exact=True)
     whole = _taken(line, plain)
     factor = (asked - plain.base) / whole if whole else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recoveryd.core import Request, Usage
-from recoveryd.repair.measure import APART, Line, lined, middle
+from recoveryd.repair.measure import APART, Line, lined, middle, of_this_model
 from recoveryd.repair.outline import Outline
 from recoveryd.repair.scales import Scales
 
@@ -58,7 +58,7 @@ def _steps(request: Request, line: Line, usages: Sequence[Usage]) -> Iterator[_S
             thought[block.message_id] += weight * block.is_thinking
             shown[block.message_id] += block.type in ("image", "document")
     turns = {one.block.message_id: one.turn for one in Outline.of(request).placed if not one.of_user}
-    known = [usage for usage in usages if usage.same_model and usage.given > 0 and usage.message_id in line.before]
+    known = of_this_model(line, usages)
     rate = sum(usage.answered for usage in known) / max(1, sum(own[usage.message_id] for usage in known))
     of_turn = unseen = 0.0
     for one, then, messages in line.between(known):
