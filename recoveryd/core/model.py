@@ -182,6 +182,7 @@ class Refused:
     by_length: bool = False
     by_error: bool = False
     media_types: frozenset[str] = frozenset()  # of files ("image/heic"), where they name one
+    said_by: str = ""  # whose sentence it is, as the tables name them ("Anthropic", "several")
 
 
 @dataclass(frozen=True, slots=True)

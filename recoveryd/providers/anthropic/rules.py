@@ -29,6 +29,9 @@ from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
 from recoveryd.providers.media_limits import LEAST_BASE64, Media, claimed_fault, too_many
 
+# Whose sentences of a signature mean that of thinking ("": it was told without words). Others sign calls as well: no
+# thinking of Claude's answers what they say.
+_SPEAK_OF_THINKING = ("", "Anthropic", "several")
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
 
 
@@ -63,8 +66,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if refused.kind is Kind.TOOL_NOT_FOUND:
         return Claims(tools=_gone_tools(refused, request))
     if kind_info(refused.kind).signature:
-        if "thought_signature" in refused.said or "thought signature" in refused.said:
-            return Claims()  # Gemini's, on its calls: no thinking of Claude's answers it
+        if refused.said_by not in _SPEAK_OF_THINKING:
+            return Claims()
         if blank := _blank_thinking(refused, request):
             return Claims(accused=frozenset(b.part_id for b in blank), empty=True)
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]

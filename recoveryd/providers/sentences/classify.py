@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from recoveryd.core import Kind, Limit, RecordedError, Refused
+from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.other_causes import of_a_limit, other_cause, unread
@@ -27,8 +27,7 @@ class _Match:
     text: str  # unescaped
     start: int  # in the squeezed text
     end: int
-    said: str  # the words of the row
-    over: Limit | None
+    row: Row
     vague: bool  # of a row of `LIKELY`
 
 
@@ -61,12 +60,12 @@ def classify(error: RecordedError) -> Refused | None:
         sort = named.named_sort(*where, field) if kind is Kind.MEDIA_REJECTED else ""
     limit, sent = named.named_bytes(error.texts) if kind is Kind.MEDIA_REJECTED else (0, 0)
     most = named.most_media(error.texts) if kind is Kind.MEDIA_REJECTED else 0
-    said, over = (only.said, only.over) if only is not None else ("", None)
-    items, types = named.named_items(error.texts), named.named_media_types(error.texts)
+    said, over, whose = (only.row.words, only.row.over, only.row.said_by) if only is not None else ("", None, "")
+    ids, items, types = named_ids(error), named.named_items(error.texts), named.named_media_types(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
     long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
     return Refused(
-        kind, named_ids(error), place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types
+        kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose
     )
 
 
@@ -121,7 +120,7 @@ def _matches(table: tuple[Row, ...], texts: tuple[str, ...]) -> Iterator[_Match]
                 continue
             left[index] = row.pattern.sub(_blank, text)  # the words have their meaning: no later row may claim them
             if row.kind is not None:
-                yield _Match(row.kind, texts[index], *found.span(), row.words, row.over, table is LIKELY)
+                yield _Match(row.kind, texts[index], *found.span(), row, table is LIKELY)
 
 
 def _blank(match: re.Match[str]) -> str:

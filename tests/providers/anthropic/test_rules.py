@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.opencode.error_record import read as read_error
 from recoveryd.clients.opencode.wire.form import NEW, OLD, Form
+from recoveryd.core import kind_info
 from recoveryd.core.edits import edited
-from recoveryd.core.model import Edit, Kind
+from recoveryd.core.model import Edit, Kind, Refused
 from recoveryd.core.request import Block, Request, Turn
 from recoveryd.core.violation import Claims, Violation
 from recoveryd.providers import classify
 from recoveryd.providers.anthropic.bound_thinking import unbound
 from recoveryd.providers.anthropic.rules import check, claims
+from recoveryd.providers.find import LIKELY, SURE
+from recoveryd.providers.sentences.rows import Row
 from tests.e2e.media import png
 from tests.support.examples import examples
 from tests.support.generate import CHANCE, Generated, generate, soup
@@ -129,6 +132,18 @@ def test_thinking_signature_invalid_for_what_the_error_accuses() -> None:
     sent = wire(GO, [thought("a"), words()], NEXT, [thought("b"), words()], NEXT)
     assert found(sent, Claims(accused=frozenset({"3.0"}))) == [("thinking_signature_invalid", "3.0")]
     assert found(sent, Claims(accused=frozenset({"3.1"}))) == [], "only thinking can be accused"
+
+
+SIGNATURES = [row for row in (*SURE, *LIKELY) if row.kind is not None and kind_info(row.kind).signature]
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row.words)
+def test_what_others_say_of_their_signatures_accuses_no_thinking(row: Row) -> None:
+    """Gemini signs calls; whatever it says, no thinking answers it."""
+    request = wire(GO, [thought("a"), words()], NEXT)
+    assert row.kind is not None
+    refused = Refused(row.kind, said=row.words, said_by=row.said_by)
+    assert bool(claims(refused, request, None).accused) is (not row.said_by.startswith("Gemini"))
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t ", "\u00a0", "\u3000\u2028"])
