@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from recoveryd.clients.store import Stamp
 from recoveryd.core import Change, Entry, NotFoundError, RefusedError, StoreError
-from recoveryd.disk import is_folder, real_path, tree
+from recoveryd.disk import UNWRITABLE, is_folder, is_read_only, real_path, tree
 
 Found = TypeVar("Found", bound=Hashable)  # where a session's file is, as its client names it
 
@@ -73,7 +73,9 @@ class GrowingFiles(ABC, Generic[Found]):
             return tree.error_of(error, f"look at {self.root}").message
         if owner != os.geteuid():
             return f"{self.root} belongs to another user (uid {owner}); it is left alone."
-        return None if os.access(self.root, self.needs) else f"{self.root} {self.lacks}"
+        if not os.access(self.root, self.needs):
+            return f"{self.root} {self.lacks}"
+        return f"{self.root} {UNWRITABLE}" if is_read_only(self.root) else None
 
     def session_ids(self) -> Iterator[str]:
         """List all sessions but those whose file is empty yet."""

@@ -19,7 +19,16 @@ from recoveryd.disk.locks import (
     watchers,
 )
 from recoveryd.disk.owners import check_owner, foreign
-from recoveryd.disk.places import distinct_places, free_space, group_by_place, is_folder, is_full, real_path
+from recoveryd.disk.places import (
+    UNWRITABLE,
+    distinct_places,
+    free_space,
+    group_by_place,
+    is_folder,
+    is_full,
+    is_read_only,
+    real_path,
+)
 from recoveryd.disk.sqlite import BUSY_S, Database, Files, error_code, in_time, settled
 from recoveryd.disk.tree import safe_name
 
@@ -27,6 +36,7 @@ __all__ = [
     "BUSY_S",
     "REPLACED",
     "TEMPORARY",
+    "UNWRITABLE",
     "Database",
     "Files",
     "LockOwner",
@@ -44,6 +54,7 @@ __all__ = [
     "is_folder",
     "is_full",
     "is_left_over",
+    "is_read_only",
     "lockers",
     "private_files",
     "real_path",

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+UNWRITABLE = "can't be written to: check its owner and mode, and that its disk is not read-only."
 _ROOM = 32_768  # bytes; SQLite maps as much beside a database in WAL mode
 
 
@@ -22,6 +23,14 @@ def real_path(path: Path) -> Path:
 def is_folder(path: Path) -> bool:
     """Whether a folder is there. Of what can't be looked at (a mount that is dead, say) that is not known: False."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
+
+
+def is_read_only(folder: Path) -> bool:
+    """Whether the disk of a folder, as it is mounted there, takes no writes. Of what can't be looked at: False."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def free_space(folder: Path) -> float:

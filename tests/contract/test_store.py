@@ -114,6 +114,23 @@ def test_a_store_that_can_not_be_written_to_is_not_live(
     assert kept.content() == before
 
 
+def test_a_store_on_a_disk_that_is_mounted_read_only_is_not_live(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel says so of the mount, and of each file and folder, to root too."""
+    small(kept)
+    assert kept.store.live() is None
+    access, statvfs = os.access, os.statvfs
+
+    def mounted(where: Path) -> os.statvfs_result:
+        said = list(statvfs(where))
+        return os.statvfs_result([*said[:8], said[8] | os.ST_RDONLY, said[9]])
+
+    monkeypatch.setattr(os, "statvfs", mounted)
+    monkeypatch.setattr(os, "access", lambda where, how: access(where, how) and not how & os.W_OK)
+    assert "can't be written to: check its owner and mode, and that its disk is not read-only" in (
+        kept.store.live() or ""
+    )
+
+
 def test_what_the_client_writes_touches_the_session_and_what_lies_beside_touches_none(kept: Kept) -> None:
     store = kept.store
     small(kept)

@@ -35,7 +35,7 @@ from recoveryd.core import (
     clean,
     keep_newest,
 )
-from recoveryd.disk import group_by_place, tree
+from recoveryd.disk import UNWRITABLE, group_by_place, tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
 _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
@@ -49,7 +49,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
     keyed_by_place = False
     client = "claude_code"
     needs = os.R_OK | os.W_OK | os.X_OK  # a line is written in a new file beside the old one
-    lacks = "can't be written to: check its owner and mode, and that its disk is not read-only."
+    lacks = UNWRITABLE
     noun = "transcript"
     content: Content = claude_code_content
 

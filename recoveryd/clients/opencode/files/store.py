@@ -21,7 +21,7 @@ from recoveryd.clients.opencode.files.replace_ids import MovedFiles
 from recoveryd.clients.opencode.sqlite import schema
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp
 from recoveryd.core import Change, DiskError, Edit, Entry, Json, NotFoundError, RefusedError, Session, StoreError
-from recoveryd.disk import distinct_places, file_transaction, is_folder, real_path, tree
+from recoveryd.disk import UNWRITABLE, distinct_places, file_transaction, is_folder, real_path, tree
 
 Listed = tuple[str, int, int, int]  # a name, and the file's mtime in nanoseconds, its size and its inode
 
@@ -94,7 +94,7 @@ class OpencodeFiles:
             if folder.is_symlink():
                 return f"{folder} is a symlink, which is not followed."
             if folder.exists() and not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-                return f"{folder} can't be written to: check its owner and mode, and that its disk is not read-only."
+                return f"{folder} {UNWRITABLE}"
         return None
 
     def forms(self) -> tuple[str, ...]:

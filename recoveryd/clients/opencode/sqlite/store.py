@@ -18,7 +18,7 @@ from recoveryd.clients.opencode.sqlite.cursor import Cursor
 from recoveryd.clients.opencode.sqlite.reader import RowReader
 from recoveryd.clients.store import About, Content, Generation, SessionStatus, Stamp, is_hidden
 from recoveryd.core import BusyStoreError, Change, DiskError, Edit, Entry, Message, RefusedError, Session, StoreError
-from recoveryd.disk import BUSY_S, Database, distinct_places, is_folder, real_path, tree
+from recoveryd.disk import BUSY_S, UNWRITABLE, Database, distinct_places, is_folder, real_path, tree
 
 
 class OpencodeSqlite:
@@ -89,7 +89,7 @@ class OpencodeSqlite:
                 return f"{self.root} belongs to another user (uid {owner}); it is left alone."
             for path in (self.root, Path(f"{self.root}-wal"), Path(f"{self.root}-shm"), self.root.parent):
                 if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-                    return f"{path} can't be written to: check its owner and mode, and that its disk is not read-only."
+                    return f"{path} {UNWRITABLE}"
             return schema.why_not_edited(self._database.read(self._tables.schema), self.root)
         except BusyStoreError:
             raise
