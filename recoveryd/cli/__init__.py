@@ -86,8 +86,11 @@ def import_logging() -> None:
 
 def _make_streams_usable() -> None:
     """Make the streams usable: one that was closed before we began leads nowhere; a title may hold what this terminal
-    can't show.
+    can't show; a size that is none counts as not told.
     """
+    for name in ("COLUMNS", "LINES"):  # 0 is no size, and rich would print nothing
+        if not (said := os.environ.get(name, "1")).isdecimal() or not int(said):
+            del os.environ[name]
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  open until the end

@@ -917,3 +917,20 @@ def test_quiet_and_verbose(run: Run, tree: Tree, capsys: pytest.CaptureFixture[s
     assert run("scan", "--quiet")[1] == out
     _, verbose, said = run("scan", "--verbose")
     assert verbose == out and len(said) >= len(err)
+
+
+@pytest.mark.parametrize("size", ["0", "00", "", "-5", "\u00b2", "wide"])
+def test_a_size_that_is_none_is_taken_as_not_told(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    """rich would print nothing in 0 columns, and end in a traceback at a digit that is no number."""
+    tree.stuck()
+    commands = ("scan",), ("status",), ("history",), ("config", "show"), ("help", "scan")
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    usual = [run(*command) for command in commands]
+    assert all(out for _, out, _ in usual)
+    for command, as_ever in zip(commands, usual, strict=True):
+        monkeypatch.setenv("COLUMNS", size)
+        monkeypatch.setenv("LINES", size)
+        assert run(*command) == as_ever
