@@ -72,6 +72,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.THINKING_BLOCK_ORDER: KindInfo(
         cause="a turn that must begin with thinking and does not",
+        instead="turn thinking off for one prompt",
         remedy="The open turn is closed with a short text; nothing is taken out.",
         group=KindGroup.ORDER,
         thinking=True,
@@ -79,6 +80,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.THINKING_DISABLED_VIOLATION: KindInfo(
         cause="thinking in an open turn while thinking is off",
+        instead="turn thinking on for one prompt",
         remedy="The open turn is closed with a short text; nothing is taken out.",
         group=KindGroup.ORDER,
         thinking=True,

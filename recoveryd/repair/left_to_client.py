@@ -15,12 +15,14 @@ Heals = Callable[[Kind, Block | None, RecordedError | None], bool]
 class LeftToClient:
     """A `Provider`: `rules`, but for violations that `heals` (of `Client`) takes for its client's own business.
 
-    `error`: what is to be healed. Only of what it accuses, its words tell whether the client mends that.
+    `error`: what is to be healed, a refusal of this `kind`. Only of what it accuses, it tells whether the client mends
+    that: of blocks, or, where it names none, of all faults of its kind.
     """
 
     rules: Provider
     heals: Heals
     error: RecordedError | None = None
+    kind: Kind | None = None
 
     @property
     def name(self) -> str:
@@ -67,4 +69,5 @@ class LeftToClient:
         accused = block is not None and (
             block.part_id in claims.accused or any(claims.means(block, source) for source, _ in found.media)
         )
-        return self.heals(found.kind, block, self.error if accused else None)
+        named = found.kind is self.kind and not claims.accuses
+        return self.heals(found.kind, block, self.error if accused or named else None)

@@ -34,6 +34,7 @@ from recoveryd.core import (
 )
 
 _REMOTE = frozenset({"url", "file"})
+_HEARD = (400, 413, None)  # the status of what it listens to (older ones did not always record it)
 # The words of a refusal, in small letters and without "`", by which 2.1.330 takes thinking, images or documents away.
 _OF_THINKING = re.compile(
     r"signature in thinking block|invalid data in redacted_thinking block|not created in this conversation"
@@ -48,7 +49,9 @@ _OF_MEDIA = re.compile(
     r"|image does not match the provided media type|(image|pdf) cannot be empty"
     r"|exceeds api limit|images exceed the api limit|unable to (resize|compress) image|does not support pdf( input|s)"
     r"|pdf pages|the pdf specified was not valid|the pdf specified is password protected|request_too_large"
-    r"|image was too large|exceeds the dimension limit for many-image"  # its own, where it kept no more of the refusal
+    # Its own, where it kept no more of the refusal.
+    r"|image was too large|exceeds the dimension limit for many-image|pdf too large|pdf is password protected"
+    r"|the pdf file was not valid"
 )
 
 
@@ -174,7 +177,8 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     block has it.
 
     51 broken shapes were tried. Images that are stored, and thinking, it takes away once they are refused, in words
-    that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing.
+    that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing. Where thinking stands
+    is left to it until it is refused: it sends that as it is, but nobody refuses it of the newest models.
     """
     about = kind_info(kind)
     if kind is Kind.MEDIA_REJECTED:
@@ -183,11 +187,15 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     if about.signature:
         return _said(_OF_THINKING, error)
     order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
-    return order or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
+    placed = about.thinking and error is not None
+    return (order and not placed) or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
 
 
 def _said(known: re.Pattern[str], error: RecordedError | None) -> bool:
-    return error is None or any(known.search(text.lower().replace("`", "")) for text in error.texts)
+    if error is None:
+        return True
+    heard = error.status in _HEARD
+    return heard and any(known.search(text.lower().replace("`", "")) for text in error.texts)
 
 
 def _sources(body: Json) -> Iterator[Json]:

@@ -1,7 +1,7 @@
 """Writes what a repair wants over the blocks of a transcript: the `Editor` of Claude Code. Pure.
 
 A block is replaced by another one in its place. What would need a new line is left to the client: it mends the order of
-messages, pairs of calls and results, and thinking by itself.
+messages, and pairs of calls and results, by itself; an open turn that is refused for its thinking it does not.
 """
 
 from __future__ import annotations

@@ -14,11 +14,12 @@ from recoveryd.core import Block, Claims, Failure, Kind, Marks, RecordedError, R
 from recoveryd.providers import classify, provider_of
 from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.repair.plan import Plan
+from tests.e2e import replies
 from tests.e2e.claude_code.client import out_of_reach
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built, gives, says, searched
 from tests.e2e.media import png
 from tests.e2e.strict import Strict
-from tests.support.transcript import Transcript, call
+from tests.support.transcript import Transcript, call, text
 from tests.support.unsent import lost
 
 MARKS = Marks("r1", 1)
@@ -46,7 +47,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None, words
-    provider = LeftToClient(rules, mends_itself, failure.error)
+    provider = LeftToClient(rules, mends_itself, failure.error, evidence.kind)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
     assert not isinstance(planned, Refusal), planned
@@ -127,7 +128,7 @@ def _planned(session: Session, words: str) -> Plan | Refusal:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None
-    provider = LeftToClient(rules, mends_itself, failure.error)
+    provider = LeftToClient(rules, mends_itself, failure.error, evidence.kind)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     return plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
 
@@ -273,12 +274,46 @@ def test_no_thinking_of_claude_s_goes_for_a_signature_that_gemini_wants_on_its_c
     [
         "Image was too large. Double press esc to go back.",
         "An image exceeds the dimension limit for many-image requests",
+        "PDF too large (max 100 pages, 20MB). Double press esc to go back and try again.",
+        "PDF is password protected. Please double press esc to edit your message and try again.",
+        "The PDF file was not valid. Double press esc to go back and try again with a different file.",
     ],
 )
 def test_an_image_that_the_client_itself_tells_of_is_left_to_it(words: str) -> None:
     block = Block({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}, "", "")
     assert mends_itself(Kind.MEDIA_REJECTED, block, RecordedError((words,)))
     assert not mends_itself(Kind.MEDIA_REJECTED, block, RecordedError(("Some image is no good",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "goes"),
+    [
+        (
+            "The image was specified using the image/jpeg media type, but the image appears to be a image/png image",
+            True,
+        ),
+        ("messages.0.content.2.image.source: the image appears to be a image/png image", False),
+        ("Image does not match the provided media type image/jpeg", False),
+        ("too many images and documents: 3 + 0 > 2", False),
+    ],
+)
+def test_an_image_that_the_rules_know_as_bad_goes_where_the_words_are_none_that_the_client_knows(
+    words: str, goes: bool
+) -> None:
+    data = base64.b64encode(png(3, 3)).decode()
+    types = ("image/png", "image/jpeg")
+    made = Transcript()
+    for size in (4, 5):
+        other = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png(3, size)).decode()}
+        made.user([text("see"), {"type": "image", "source": other}])
+        made.assistant(text("seen"))
+    sources = [{"type": "base64", "media_type": one, "data": data} for one in types]
+    made.user([text("look"), *({"type": "image", "source": source} for source in sources)])
+    made.assistant(text("seen"))
+    planned = _planned(read(made), words)
+    notes = [(edit.after or {})["text"] for edit in (() if isinstance(planned, Refusal) else planned.edits)]
+    misnamed = "[The image was taken out: it is declared as image/jpeg and is image/png]"
+    assert (misnamed in notes) is goes
 
 
 @pytest.mark.parametrize(

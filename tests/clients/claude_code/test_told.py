@@ -28,6 +28,7 @@ from recoveryd.tell.desktop import Desktop
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import Toast
 from tests.conftest import Run
+from tests.e2e import replies
 from tests.e2e.claude_code.shapes import SOUND, STUCK, built
 from tests.support.running import running, until
 from tests.support.transcript import Transcript, call, dump, stamp, text
@@ -250,6 +251,68 @@ def test_of_many_calls_whose_results_have_faults_of_their_own_each_keeps_its_res
     assert event is not None and event.outcome is Outcome.HEALED
     sent = [block.body for block in ClaudeCodeWire().stored(store.load(made.session)).blocks()]
     assert [b["content"] for b in sent if b["type"] == "tool_result"] == [f"found {number}" for number in range(7)]
+
+
+ORDER = "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`."
+DISABLED = (
+    "messages.3.content.0.type: Expected `text`, but found `thinking`. When `thinking` is disabled, an `assistant`"
+)
+
+
+@pytest.mark.parametrize(("words", "begins", "way"), [(ORDER, [], "off"), (DISABLED, [replies.thinking("why")], "on")])
+def test_of_an_open_turn_that_is_refused_for_its_thinking_it_is_told_what_its_user_can_do(
+    run: Run, tmp_path: Path, words: str, begins: list[dict[str, object]], way: str
+) -> None:
+    """2.1.330 sends it so for good; a line of its own would close the turn."""
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    turn(made, "fine")
+    made.user("go on")
+    made.assistant(*begins, text("x"), call())
+    made.result("toolu_01")
+    made.refused(words)
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    code, out, _ = run("scan", "--repair", "--yes")
+    assert code == 1 and path.read_bytes() == before
+    told = " ".join(out.split())
+    assert f"turn thinking {way} for one prompt, or go back with `/rewind`" in told and "newest" not in told
+
+
+FINAL = "messages.5: The final block in an assistant message cannot be `thinking`."
+
+
+@pytest.mark.parametrize(("words", "goes"), [(None, False), (ILLEGAL, False), (FINAL, True)])
+def test_an_answer_that_ends_in_thinking_is_mended_once_it_is_refused_for_that(
+    run: Run, tmp_path: Path, words: str | None, goes: bool
+) -> None:
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    turn(made, "no name!" if words == ILLEGAL else "fine")
+    made.user("go on")
+    STUCK["thinking-last"](made)
+    if words:
+        made.user("more")
+        made.refused(words)
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    assert run("scan", "--repair", "--yes")[0] == 0
+    after = path.read_bytes()
+    assert (after != before, b'"thinking":"hm"' not in after) == (words is not None, goes)
+    assert b'"thinking":"ho"' in after, "it is not sent"
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("name", ["foreign-thinking", "image-damaged"])
+def test_what_is_refused_by_another_status_is_healed_though_the_client_knows_the_words(
+    run: Run, tmp_path: Path, name: str, status: int
+) -> None:
+    """2.1.330 takes nothing away for a 422."""
+    made = built(Transcript(start=int(time.time() * 1000) - 90_000), SOUND[name])
+    made.user("continue")
+    made.refused(MENDED[name][0], status)
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    assert run("scan", "--repair", "--yes")[0] == (1 if status == 400 else 0)
+    assert (path.read_bytes() == before) is (status == 400)
 
 
 @pytest.mark.parametrize("name", MENDED)

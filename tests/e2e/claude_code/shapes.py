@@ -147,6 +147,15 @@ def shots(t: Transcript) -> None:
     t.assistant(DONE)
 
 
+def thought_behind(t: Transcript) -> None:
+    """Its user stopped it while it thought, behind words and as a whole; nobody sends the second one."""
+    t.assistant(text("a"), replies.thinking("hm"))
+    t.user("go on")
+    t.assistant(replies.thinking("ho"))
+    t.user("more")
+    t.assistant(DONE)
+
+
 def many(t: Transcript) -> None:
     for number in range(12):
         calls(call(call_id=f"call:{number}", name="my tool"))(t)
@@ -200,6 +209,7 @@ STUCK: Mapping[str, Shape] = {
         t.assistant(replies.thinking("\n"), call(call_id="toolu_blank")),
         t.result("toolu_blank"),
     ),
+    "thinking-last": thought_behind,
     "images-too-many": shots,
     "nested-unknown": gives({"type": "resource", "resource": {"uri": "x", "text": "hello"}}),
     "nested-audio-and-unknown": gives({"type": "audio", "data": "x"}, text("b"), {"type": "foo"}),
@@ -245,6 +255,7 @@ CHOSEN = (
     "extra-field",
     "citations-text",
     "thinking-blank",
+    "thinking-last",
     "images-too-many",
     "nested-unknown",
     "blank-prompt",

@@ -25,7 +25,8 @@ NAMES = tuple(STUCK) if FULL else CHOSEN
 KEPT = (
     tuple(SOUND) if FULL else ("healthy", "call-without-result", "foreign-thinking", "image-damaged", "given-up-branch")
 )
-ONLY_TAKEN = ("blank-text-in-a-line", "thinking-blank", "thinking-blank-of-a-call")  # nothing stands in its place
+# Nothing stands in its place.
+ONLY_TAKEN = ("blank-text-in-a-line", "thinking-blank", "thinking-blank-of-a-call", "thinking-last")
 PATIENCE_S = 60.0
 
 
