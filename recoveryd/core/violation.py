@@ -42,7 +42,8 @@ class Claims:
     image_bytes: int = 0  # that one image may have, as the error tells; 0: it does not
     longest_name: int = 0  # characters that the name of a tool call may have, as the error tells; 0: it does not
     longest_id: int = 0  # the same of its id
-    empty: bool = False  # it speaks of messages, or of thinking, without content
+    empty: bool = False  # it speaks of messages without content
+    alone: bool = False  # it means just the thinking that is accused, not what may be bound to it
 
     @property
     def accuses(self) -> bool:

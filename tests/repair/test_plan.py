@@ -28,6 +28,7 @@ from tests.support.examples import examples
 from tests.support.generate import CHANCE, FAULTS, LATER, Generated, generate, soup
 from tests.support.judge import EDITOR, SIGNATURE, Stuck, bound_to, refusal, stuck, wire_of, wires
 from tests.support.parts import aborted, file, reasoning, text, tool
+from tests.support.refused import refused
 from tests.support.unsent import lost
 from tests.support.values import as_failure, as_session, session_of
 
@@ -285,6 +286,27 @@ def _session(*content: Any, **fields: Any) -> Session:
     made.user("next")
     made.assistant("fine")
     return as_session(made.planted())
+
+
+def test_thinking_behind_other_content_goes_alone_where_the_provider_wants_it_first() -> None:
+    """With its turn closed where that is open and begins with none then; thinking that stands first stays."""
+    words = (
+        "messages.3.content.0: If an assistant message contains any thinking blocks, the first block must be "
+        "`thinking` or `redacted_thinking`. Found `text`."
+    )
+    made = SessionBuilder(1_790_000_000_000, seed=1)
+    made.user("go")
+    made.assistant(reasoning("first"), text("a"))
+    made.user("next")
+    made.assistant(text("b"), reasoning("late"), tool())
+    session = as_session(made.planted())
+    evidence = refused({"name": "APIError", "data": {"message": words, "statusCode": 400}})
+    assert evidence is not None and evidence.kind is Kind.THINKING_BLOCK_MODIFIED
+    after = plan(replace(_case(session, evidence.kind), evidence=evidence))
+    assert isinstance(after, Plan), after
+    sent = wire_of(edited(session, after.edits)).blocks()
+    assert [block.body["thinking"] for block in sent if block.is_thinking] == ["first"]
+    assert sorted(set(actions(after))) == ["close_turn", "set_aside_thinking"]
 
 
 def actions(made: Plan | Refusal) -> list[str]:

@@ -57,7 +57,7 @@ def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> 
 
 def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     """Tell what an error of Anthropic's accuses: the thinking block that it names and all behind it; all there is when
-    it names none that can be found. Of thinking without words, just that which has none.
+    it names none that can be found. Of thinking without words, or behind others, just that.
 
     Of too many images, or documents, the oldest. Or the image or document that it names, where nothing can be found to
     be wrong with it: damaged further in, say. And how large an image may be there. Of a tool that is not found, the
@@ -68,8 +68,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     if kind_info(refused.kind).signature:
         if refused.said_by not in _SPEAK_OF_THINKING:
             return Claims()
-        if blank := _blank_thinking(refused, request):
-            return Claims(accused=frozenset(b.part_id for b in blank), empty=True)
+        if alone := _blank_thinking(refused, request) or _late_thinking(refused, request):
+            return Claims(accused=frozenset(b.part_id for b in alone), alone=True)
         thinking = [b.part_id for b in request.blocks() if b.is_thinking]
         known = named is not None and named.part_id in thinking
         rejected = thinking[thinking.index(named.part_id) :] if named is not None and known else thinking
@@ -100,6 +100,14 @@ def _blank_thinking(refused: Refused, request: Request) -> Sequence[Block]:
         return ()
     said = [(block, words) for block, words in thinking if block.type == "thinking" and not str(words or "").strip()]
     return [block for block, words in said if words] or [block for block, _ in said]
+
+
+def _late_thinking(refused: Refused, request: Request) -> Sequence[Block]:
+    """List the thinking of answers that do not begin with any, where an error speaks of such."""
+    if "any thinking blocks" not in refused.said:
+        return ()
+    late = (turn for turn in request.turns if turn.role == "assistant" and turn.blocks)
+    return [block for turn in late if not turn.blocks[0].is_thinking for block in turn.blocks if block.is_thinking]
 
 
 def _gone_tools(refused: Refused, request: Request) -> frozenset[str]:

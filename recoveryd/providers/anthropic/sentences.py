@@ -19,7 +19,7 @@ none
   Anthropic, of where a cache is wanted: cache_control * extra inputs are not permitted
 thinking_block_modified
   Anthropic: latest assistant message cannot be modified | remain as they were in the original
-  Anthropic: thinking blocks * cannot be modified
+  Anthropic: thinking blocks * cannot be modified | message contains any thinking blocks
 thinking_final_block
   Anthropic: final block in an assistant message cannot be thinking | assistant message cannot be redacted_thinking
 thinking_disabled_violation

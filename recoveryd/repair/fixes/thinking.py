@@ -21,7 +21,7 @@ def set_aside_thinking(given: RepairInput, violation: Violation) -> Sequence[Edi
     """Set aside the thinking that the provider rejects, and all thinking behind it: it may be bound to it.
 
     Where only a field of a block is rejected (a signature beside it), that field goes, of all such blocks at once.
-    Where it rejects thinking without words, just that goes.
+    Where it rejects thinking for no words, or for its place, just that goes.
     """
     assert violation.block is not None
     if violation.field:
@@ -29,7 +29,7 @@ def set_aside_thinking(given: RepairInput, violation: Violation) -> Sequence[Edi
         emptied = (given.editor.without_field(v.block, v.field, "drop_signature") for v in alike if v.block is not None)
         return (tuple(edit for edits in emptied for edit in edits),)
     blocks = [b for b in given.request.blocks() if b.is_thinking]
-    if given.claims.empty and violation.block.part_id in given.claims.accused:
+    if given.claims.alone and violation.block.part_id in given.claims.accused:
         return (given.editor.set_aside([b for b in blocks if b.part_id in given.claims.accused], "set_aside_thinking"),)
     first = next((i for i, b in enumerate(blocks) if b.part_id == violation.block.part_id), 0)
     if not given.settings.keep_thinking:

@@ -264,6 +264,25 @@ def test_thinking_that_is_refused_in_other_words_is_healed_and_no_more_than_they
     assert [block.body.get("thinking") for block in sent if block.is_thinking] == left
 
 
+def test_thinking_behind_words_goes_alone_where_the_provider_wants_it_first() -> None:
+    """The client keeps it: of these words it knows nothing."""
+    made = Transcript()
+    made.user("go")
+    for blocks in (("first", "a"), ("b", "late")):
+        said = [text(word) if len(word) == 1 else replies.thinking(word) for word in blocks]
+        made.assistant(*said, text("c"))
+        made.user("next")
+    session = read(made)
+    words = (
+        "messages.3.content.0: If an assistant message contains any thinking blocks, the first block must be "
+        "`thinking` or `redacted_thinking`. Found `text`."
+    )
+    planned = _planned(session, words)
+    assert not isinstance(planned, Refusal), planned
+    sent = ClaudeCodeWire().build(edited(session, planned.edits)).blocks()
+    assert [block.body["thinking"] for block in sent if block.is_thinking] == ["first"]
+
+
 def test_no_thinking_of_claude_s_goes_for_a_signature_that_gemini_wants_on_its_calls() -> None:
     words = "Function call is missing a thought_signature in functionCall parts."
     assert isinstance(_planned(read(built(Transcript(), STUCK["thinking-blank"])), words), Refusal)
