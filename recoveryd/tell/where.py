@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recoveryd.core import Edit, Message, Session, deeds, edited
+from recoveryd.core import Edit, Message, Part, Session, deeds, edited
 
-_NAMES = {"reasoning": "thinking", "text": "text", "file": "file", "tool": "tool", "step-start": "answer"}
+_NAMES = {
+    "reasoning": "thinking",
+    "thinking": "thinking",
+    "redacted_thinking": "thinking",
+    "text": "text",
+    "file": "file",
+    "image": "image",
+    "document": "document",
+    "container_upload": "file",
+    "step-start": "answer",
+}
+_RESULT = "tool_result"
+_CALLS = ("tool", "tool_use", "server_tool_use", "mcp_tool_use")
 
 
 def places(session: Session, edits: Sequence[Edit]) -> tuple[str, ...]:
@@ -70,18 +82,25 @@ def _name(session: Session, message: Message, edit: Edit) -> str:
         return "prompt" if message.role == "user" else "answer"
     if old.data is None:
         return "unreadable part"
-    if old.type == "tool":
+    if old.type.endswith(_RESULT):
+        call = next((p for m in session.messages for p in m.parts if _calls(p, old.data)), None)
+        return f"tool {tool_name((call.data if call else None) or {})}".rstrip()
+    if old.type in _CALLS:
         return f"tool {tool_name(old.data)}".rstrip()
     if old.type == "file" and str(old.data.get("mime")).startswith("image/"):
         return "image"
     return _NAMES.get(old.type, "part")
 
 
+def _calls(part: Part, result: Mapping[str, object]) -> bool:
+    return part.type in _CALLS and (part.data or {}).get("id") == result.get("tool_use_id")
+
+
 def tool_name(data: Mapping[str, object]) -> str:
     """Name a tool where it is told what was done to its call: the model's word, only what a legal name is made of, and
     not for ever.
     """
-    name = data.get("tool")
+    name = data.get("tool", data.get("name"))
     return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""
 
 

@@ -23,7 +23,8 @@ from tests.support.examples import examples
 from tests.support.generate import CHANCE, generate, soup
 from tests.support.judge import stuck
 from tests.support.parts import compaction, file, reasoning, text, tool
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, call
+from tests.support.transcript import text as words
 from tests.support.values import as_session
 
 
@@ -155,9 +156,9 @@ def test_every_plan_has_its_places_and_its_notice_fits(rng: random.Random) -> No
 def test_a_turn_of_claude_code_is_a_prompt_and_not_what_tools_or_the_client_say() -> None:
     made = Transcript()
     made.user("go")
-    for call in ("a", "b"):
-        made.assistant({"type": "tool_use", "id": f"toolu_{call}", "name": "Bash", "input": {}})
-        made.result(f"toolu_{call}")
+    for name in ("a", "b"):
+        made.assistant({"type": "tool_use", "id": f"toolu_{name}", "name": "Bash", "input": {}})
+        made.result(f"toolu_{name}")
     made.user([{"type": "text", "text": "[Request interrupted by user]"}])
     made.user("Caveat: the messages below were made by the user", isMeta=True)
     made.user("<command-name>/model</command-name>")
@@ -167,4 +168,36 @@ def test_a_turn_of_claude_code_is_a_prompt_and_not_what_tools_or_the_client_say(
     made.assistant({"type": "text", "text": "  "})
     session = transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
     edits = [set_aside(session, "tool_use", at) for at in (0, 1)] + [set_aside(session, "text", -1)]
-    assert places(session, edits) == ("turn 1, part", "turn 1, part", "turn 2, text")
+    assert places(session, edits) == ("turn 1, tool Bash", "turn 1, tool Bash", "turn 2, text")
+
+
+def test_a_block_of_claude_code_is_named_and_neither_results_nor_a_command_are_a_turn() -> None:
+    made = Transcript()
+    made.user("go")
+    made.assistant(call())
+    made.result("toolu_01")
+    made.assistant({"type": "thinking", "thinking": "hm", "signature": "s"}, words("a"))
+    given = {"content": "<local-command-stdout>x</local-command-stdout>"}
+    made.add({"type": "system", "subtype": "local_command", **given})
+    made.user([words("see"), {"type": "image"}, {"type": "document"}])
+    search = call("web_search", "s1", type="server_tool_use")
+    made.assistant(search, {"type": "web_search_tool_result", "tool_use_id": "s1"}, {"type": "odd"})
+    made.result("toolu_gone")
+    found = transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
+    parts = [part for message in found.messages for part in message.parts]
+    edits = [Edit(part.message_id, part.id, {**(part.data or {}), "new": 1}, part.id) for part in parts]
+    assert places(found, edits) == (
+        "turn 1, text",
+        "turn 1, tool Bash",
+        "turn 1, tool Bash",
+        "turn 1, thinking",
+        "turn 1, text",
+        "turn 1, text",
+        "turn 2, text",
+        "turn 2, image",
+        "turn 2, document",
+        "turn 2, tool web_search",
+        "turn 2, tool web_search",
+        "turn 2, part",
+        "turn 2, tool",
+    )
