@@ -58,7 +58,7 @@ def _healed(event: Event, go_on: str) -> str:
 
 def still_to_tell(told: str, go_on: str) -> str:
     """Return how to go on (`Client.go_on`); "" where the command for it was told already."""
-    return "" if go_on.rpartition(": ")[2] in told else go_on
+    return "" if go_on.rpartition(": ")[2].strip("`") in told else go_on
 
 
 def _going_on(event: Event, go_on: str) -> str:

@@ -69,7 +69,7 @@ def merged_toast(toasts: Sequence[Toast]) -> Toast:
     title = f"{several[1]} session{'s' if several[1] > 1 else ''} {several[0]}"
     title = ", ".join([title, *(f"{n} {news}" for news, n in others)])
     on = "Go on as usual." if counts.keys() == {AHEAD} else f"How to go on: {command_line('scan')}"
-    then = f"All of them: {command_line('history')}. {on}"
+    then = f"All of them: `{command_line('history')}`. {on}"
 
     def body(name: Callable[[Toast], str]) -> str:
         for most in range(_NAMES, 0, -1):  # fewer where the commands are long: these are of no use cut short

@@ -93,7 +93,7 @@ def test_every_kind_has_a_cause_and_a_remedy() -> None:
 
 
 def test_a_notice_names_a_command_once() -> None:
-    go_on = "To go on: codex resume ses_1"
+    go_on = "To go on: `codex resume ses_1`"
     late = event(detail="Took out 1; Codex has it open: close it, then `codex resume ses_1`")
     assert notice(late, go_on=go_on).body.splitlines()[1:] == [f"Undo: recoveryd undo {late.id}"]
     asked = event(not_resumed="Codex takes no prompts from outside")

@@ -15,7 +15,7 @@ ANY = st.text(st.characters(codec=None, exclude_categories=()))
 NEWS = st.sampled_from(["healed", "given up", "stuck"])
 
 
-LAST = "All of them: recoveryd history. How to go on: recoveryd scan"
+LAST = "All of them: `recoveryd history`. How to go on: recoveryd scan"
 
 
 def toast(number: int, news: str = "healed", name: str = "", who: str = "Kilo") -> Toast:
@@ -65,7 +65,7 @@ class TestMerged:
         ahead = [toast(n, "kept from failing") for n in range(3)]
         one = merged_toast(ahead)
         assert one.title == "3 sessions kept from failing"
-        assert one.body.splitlines()[-1] == "All of them: recoveryd history. Go on as usual."
+        assert one.body.splitlines()[-1] == "All of them: `recoveryd history`. Go on as usual."
         assert merged_toast([*ahead, toast(4)]).body.splitlines()[-1] == LAST
 
     def test_a_command_is_whole_however_long_it_is(self) -> None:

@@ -161,7 +161,7 @@ class ClaudeCode(WithoutServer):
             return False
 
     def go_on(self, store: Store, session: str) -> str:
-        return f"To go on: {self._resume(store, session)}"
+        return f"To go on: `{self._resume(store, session)}`"
 
     @staticmethod
     def _resume(store: Store, session: str) -> str:

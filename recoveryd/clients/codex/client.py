@@ -134,7 +134,7 @@ class Codex(WithoutServer):
         return f"Codex has this thread open as it was before: close it, then {ends} and `{_resume(store, session)}`"
 
     def go_on(self, store: Store, session: str) -> str:
-        return f"To go on: {_resume(store, session)}"
+        return f"To go on: `{_resume(store, session)}`"
 
 
 def _resume(store: Store, session: str) -> str:

@@ -34,7 +34,7 @@ from tests.support.running import running, until
 from tests.support.transcript import Transcript, call, dump, stamp, text
 from tests.support.trees import Tree
 
-MENDS = "the newest Claude Code mends this by itself: update it. To go on: claude --resume {}"
+MENDS = "the newest Claude Code mends this by itself: update it. To go on: `claude --resume {}`"
 UNEXPLAINED = "the newest Claude Code mends most faults before it sends them: update it"
 ILLEGAL = "messages.3.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
 # What an older version stored of shapes that the newest one mends by itself.
@@ -386,7 +386,7 @@ def test_the_notice_of_a_subagent_says_that_it_is_one(tmp_path: Path, monkeypatc
     with running(tmp_path, ClaudeCodeTranscripts(projects), notify=Notify(tui=False)):
         until(lambda: sent)
     assert sent[0].title == "Claude Code subagent healed: What the user began"
-    assert f"To go on: claude --resume {parent.session}" in sent[0].body
+    assert f"To go on: `claude --resume {parent.session}`." in sent[0].body
 
 
 def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run) -> None:
@@ -398,7 +398,7 @@ def test_what_is_healed_says_how_to_go_on_and_a_subagent_by_its_parent(run: Run)
     side.write_bytes(path.read_bytes())
     for argv in (["scan", "--repair"], ["scan"]):
         out = " ".join(run(*argv)[1].split())
-        assert out.count(f"To go on: claude --resume {made.session}") == 2 and "resume agent" not in out, argv
+        assert out.count(f"To go on: `claude --resume {made.session}`") == 2 and "resume agent" not in out, argv
 
 
 @pytest.mark.parametrize(
@@ -619,7 +619,7 @@ def test_a_session_of_another_folder_is_opened_with_it(tmp_path: Path) -> None:
     made.write(tmp_path / "my work" / "projects")
     store, client = ClaudeCodeTranscripts(tmp_path / "my work" / "projects"), ClaudeCode(ClaudeCodeSettings())
     command = f"CLAUDE_CONFIG_DIR='{tmp_path}/my work' claude --resume {made.session}"
-    assert client.go_on(store, made.session) == f"To go on: {command}"
+    assert client.go_on(store, made.session) == f"To go on: `{command}`"
 
 
 def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> None:

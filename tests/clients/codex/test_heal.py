@@ -440,7 +440,7 @@ def test_an_agent_goes_on_by_the_thread_that_is_opened(
     place = agent(tmp_path, version, source)
     place.rollout.stuck()
     client = place.clients.of(place.store)
-    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {by}"
+    assert client.go_on(place.store, THREAD) == f"To go on: `codex resume {by}`"
     with place.rollout.open(time.time() - 30):
         event = place.heal()
         assert event is not None and event.outcome is Outcome.HEALED
@@ -472,29 +472,29 @@ def test_a_thread_that_was_archived_goes_on_once_it_is_in_use_again(place: Place
     """`codex resume` refuses it until then (0.169.0)."""
     place.rollout.stuck()
     client = place.clients.of(place.store)
-    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+    assert client.go_on(place.store, THREAD) == f"To go on: `codex resume {THREAD}`"
     used, archive = place.rollout.path, place.rollout.home / "archived_sessions"
     archive.mkdir()
     place.rollout.path = used.rename(archive / used.name)
-    assert client.go_on(place.store, THREAD) == f"To go on: codex unarchive {THREAD} && codex resume {THREAD}"
+    assert client.go_on(place.store, THREAD) == f"To go on: `codex unarchive {THREAD} && codex resume {THREAD}`"
     place.rollout.path.rename(used)
-    assert client.go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+    assert client.go_on(place.store, THREAD) == f"To go on: `codex resume {THREAD}`"
 
 
 def test_a_thread_of_another_home_goes_on_there(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place.rollout.stuck()
     go_on, codex = place.clients.of(place.store).go_on, place.rollout.home
     monkeypatch.setenv("HOME", str(tmp_path / "another user's"))
-    assert go_on(place.store, THREAD) == f"To go on: CODEX_HOME={codex} codex resume {THREAD}"
+    assert go_on(place.store, THREAD) == f"To go on: `CODEX_HOME={codex} codex resume {THREAD}`"
     used, archive = place.rollout.path, codex / "archived_sessions"
     archive.mkdir()
     place.rollout.path = used.rename(archive / used.name)
     both = f"CODEX_HOME={codex} codex unarchive {THREAD} && CODEX_HOME={codex} codex resume {THREAD}"
-    assert go_on(place.store, THREAD) == f"To go on: {both}"
+    assert go_on(place.store, THREAD) == f"To go on: `{both}`"
     place.rollout.path.rename(used)
     (tmp_path / "another user's").mkdir()
     (tmp_path / "another user's" / ".codex").symlink_to(codex)
-    assert go_on(place.store, THREAD) == f"To go on: codex resume {THREAD}"
+    assert go_on(place.store, THREAD) == f"To go on: `codex resume {THREAD}`"
 
 
 def test_an_agent_with_the_lines_of_its_parent_is_left_to_that_one(tmp_path: Path) -> None:
@@ -830,7 +830,7 @@ def test_a_refusal_behind_a_repair_that_nothing_explains_says_to_open_the_thread
     assert event is not None
     assert event.outcome is Outcome.PENDING
     assert "open it anew and prompt it" in event.detail
-    assert event.detail.endswith(f"To go on: codex resume {THREAD}.")
+    assert event.detail.endswith(f"To go on: `codex resume {THREAD}`.")
     assert event.until_written
     with place.ledger() as ledger:
         assert [entry.outcome for entry in ledger.history(9, THREAD)] == [Outcome.HEALED]

@@ -124,7 +124,7 @@ def test_a_healed_session_that_was_moved_is_taken_back_and_goes_on_where_it_is(p
     moved.parent.mkdir()
     file.rename(moved)
     told = daemon.run("scan", "--session", transcript.session).stdout
-    assert healed["outcome"] == "healed" and f"({healed['id']}). To go on: claude --resume" in " ".join(told.split())
+    assert healed["outcome"] == "healed" and f"({healed['id']}). To go on: `claude --resume" in " ".join(told.split())
     assert (daemon.run("undo", healed["id"]).returncode, moved.read_bytes()) == (0, refused)
     assert daemon.run("scan", "--repair", "--yes", "--session", transcript.session).returncode == 0
     assert there.prompt(transcript.session, folder=folder).answered
