@@ -36,9 +36,8 @@ def _message(message_id: str, data: Json, old: Message | None, others: Collectio
     if old is not None:
         return replace(old, data=data, raw=None)
     new = Message(message_id, data)
-    if not any(message.at for message in others):
-        return new
-    return replace(new, at=new.created, row=1 + max(message.row for message in others))
+    last = max((message.row for message in others), default=0)
+    return replace(new, at=new.created, row=last and last + 1) if any(message.at for message in others) else new
 
 
 def _parts(parts: Sequence[Part], edits: dict[str, Edit]) -> tuple[Part, ...]:

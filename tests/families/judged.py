@@ -22,7 +22,7 @@ from tests.families.fake import REFUSALS, WRAPPED
 from tests.families.table import EVERY_FAMILY, FAMILIES, Family
 from tests.shapes import Shape
 from tests.support.planted import Planted
-from tests.support.values import as_session
+from tests.support.values import as_session, at_times
 
 PATHS = {
     "bedrock": "/model/m/converse-stream",
@@ -77,8 +77,8 @@ def _planted(shape: Shape) -> Planted:
 
 def with_times(session: Session) -> Session:
     """The session as a database has it, which keeps the times of messages, and has the client order by them."""
-    timed = (replace(message, at=message.created) for message in session.messages)
-    return replace(session, messages=tuple(sorted(timed, key=lambda message: (message.at, message.id))))
+    session = at_times(session, (message.created for message in session.messages))
+    return replace(session, messages=tuple(sorted(session.messages, key=lambda message: (message.at, message.id))))
 
 
 @cache

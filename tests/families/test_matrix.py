@@ -44,7 +44,7 @@ from tests.shapes import SHAPES, Shape
 from tests.support.build import SessionBuilder, reasoning, tool
 from tests.support.generate import PICTURE
 from tests.support.parts import file, text
-from tests.support.values import as_session
+from tests.support.values import as_session, at_times
 
 LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
 FORMS = ["old", "paged", "new"]
@@ -288,7 +288,7 @@ def test_a_first_prompt_that_1_2_sends_behind_its_own_answer_gets_one_before_bot
     builder.user("go on")
     made = as_session(FAMILIES[family].dressed(builder.planted()))
     times = [5_000, 5_000, 6_000]
-    session = replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+    session = at_times(made, times)
     said = refusal(FAMILIES[family], session, "paged", thinking=False)
     assert said is not None
     plan = planned(FAMILIES[family], session, "paged", said)
@@ -309,7 +309,7 @@ def _tied(family: str, roles: str, tied: list[int]) -> Session:
     builder.user("go on")
     made = as_session(FAMILIES[family].dressed(builder.planted()))
     times = [5_000 + 9 * (n - sum(n >= one for one in tied)) for n in range(len(made.messages))]
-    return replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+    return at_times(made, times)
 
 
 TIES = {"at the begin": ("ua", [1]), "in the middle": ("uaua", [3]), "two": ("uaua", [1, 3])}
@@ -354,7 +354,7 @@ def test_between_two_of_neighbouring_milliseconds_what_is_put_in_goes_with_the_s
     made = as_session(FAMILIES[family].dressed(builder.planted()))
     times = [5_000, *range(6_000, 6_000 + len(roles) - 1), 7_000]
     times[len(roles) - 2] = times[len(roles) - 1] - 1
-    session = replace(made, messages=tuple(replace(m, at=at) for m, at in zip(made.messages, times, strict=True)))
+    session = at_times(made, times)
     said = refusal(FAMILIES[family], session, "paged", thinking=False)
     if said is not None:
         plan = planned(FAMILIES[family], session, "paged", said)
@@ -384,10 +384,7 @@ def test_additions_that_bring_the_fault_again_that_they_answer_come_to_an_end(mo
 
     monkeypatch.setitem(REPAIRS, Kind.ROLE_ORDER, counted)
     session = session_of("vertex", SHAPES["old-outputs-cleared-on"])
-    times = [1_000, 2_000, 2_000, *range(3_000, 3_000 + len(session.messages))]
-    session = replace(
-        session, messages=tuple(replace(m, at=at) for m, at in zip(session.messages, times, strict=False))
-    )
+    session = at_times(session, [1_000, 2_000, 2_000, *range(3_000, 2_997 + len(session.messages))])
     said = refusal(FAMILIES["vertex"], session, "paged", thinking=False)
     assert said is not None
     assert isinstance(planned(FAMILIES["vertex"], session, "paged", said), Refusal)

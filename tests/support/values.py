@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -33,6 +35,12 @@ def as_session(planted: Planted) -> Session:
     )
     session = planted.session
     return Session("store", planted.id, messages, session["title"], session["directory"], revert=session.get("revert"))
+
+
+def at_times(session: Session, times: Iterable[int]) -> Session:
+    """The session as a database of 1.2.1 has it: with these times, and rows in this order."""
+    timed = zip(session.messages, times, strict=True)
+    return replace(session, messages=tuple(replace(m, at=at, row=row) for row, (m, at) in enumerate(timed, 1)))
 
 
 def as_failure(session: Session, error: dict[str, Any], message: str = "msg_zzz") -> Failure:

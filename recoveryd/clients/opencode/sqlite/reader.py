@@ -133,8 +133,7 @@ class RowReader:
             parts: dict[str, list[Part]] = {}
             for row in self._limited("part", db.execute(PARTS, (session_id,)), session_id, size):
                 parts.setdefault(row["message_id"], []).append(self._part(row))
-            # Later clients order those of one millisecond by their ids.
-            places = {} if self._tables.schema(db).events else dict(db.execute(ROWS, (session_id,)).fetchall())
+            places = {} if self._tables.schema(db).ordered else dict(db.execute(ROWS, (session_id,)).fetchall())
             title, directory, parent, revert, _ = about or ("", "", None, None, 0)
             return Session(
                 store=self._store,

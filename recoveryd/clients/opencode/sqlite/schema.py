@@ -27,6 +27,9 @@ _SESSION = frozenset({"id", "parent_id", "directory", "title", "revert", "time_u
 _TABLES = """SELECT t.name, c.name, lower(c.type) FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
     WHERE t.type = 'table' AND t.name IN ('message', 'part', 'session', 'event', 'session_v2')"""
 
+_ORDER = """SELECT 1 FROM pragma_index_list('message') AS i JOIN pragma_index_info(i.name) AS c
+    WHERE c.seqno = 1 AND c.name = 'time_created'"""
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
@@ -37,6 +40,7 @@ class Schema:
     unknown: str = ""  # nothing of it can be understood
     foreign: str = ""  # OpenCode 2.x: what we know of is there, and nobody uses it any more
     events: bool = False  # every change is also written to a table of events
+    ordered: bool = True  # an index has messages by time and id: so they come, also where they are sorted by time alone
 
 
 def read_schema(connection: sqlite3.Connection) -> Schema:
@@ -46,7 +50,8 @@ def read_schema(connection: sqlite3.Connection) -> Schema:
         tables.setdefault(table, {})[column] = declared
     encoding = connection.execute("PRAGMA encoding").fetchone()[0]
     events = tables.get("event", {}).keys() >= {"id", "aggregate_id", "type"}
-    return Schema(_unknown(tables, encoding), "session_v2" if "session_v2" in tables else "", events)
+    ordered = connection.execute(_ORDER).fetchone() is not None
+    return Schema(_unknown(tables, encoding), "session_v2" if "session_v2" in tables else "", events, ordered)
 
 
 def _unknown(tables: Mapping[str, Mapping[str, str]], encoding: str) -> str:

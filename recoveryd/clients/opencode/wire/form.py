@@ -29,7 +29,7 @@ class Form:
     mends_unicode: bool  # half characters become U+FFFD, but not in the input of a call
     drops_bound_thinking: bool  # it has a provider that binds thinking drop what no longer fits, by the model's name
     system_is_item: bool  # OpenAI's Responses API has the system prompt as its first item; not with a login of ChatGPT
-    ties_by_id: bool  # of one millisecond, messages go by id; in databases before, the row inserted last goes first
+    ties_by_id: bool  # of one millisecond, messages go by id; before, by what the database has: see `Message.row`
     bare_prompts: bool  # a prompt is sent as it is; Kilo puts a text behind each, old ones too, and stores none of them
     sends_reasoning: bool  # by chat completions an answer's reasoning goes back, of the model that is asked
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in

@@ -24,13 +24,14 @@ def history(session: Session, form: Form) -> Sequence[Message]:
 
 def _ties_turned(session: Session) -> tuple[Message, ...]:
     """Order messages as 1.2 does, which sorts rows by time alone, downwards, and turns that round: of one millisecond
-    the row that was inserted last goes first. A command of the user's own (`!cmd`) writes two at once now and then.
+    the row that was inserted last goes first, where no index has it otherwise. A command of the user's own (`!cmd`)
+    writes two at once now and then.
     """
     together = groupby(session.messages, lambda message: message.at or message.id)
     return tuple(
         message
         for _, of_one_time in together
-        for message in sorted(of_one_time, key=lambda message: (message.row, message.id), reverse=True)
+        for message in sorted(of_one_time, key=lambda message: message.row, reverse=True)
     )
 
 

@@ -79,6 +79,16 @@ def test_places_in_the_table_are_read_where_the_client_orders_by_them(base: Base
     assert [(message.id, message.row) for message in base.store.load(SES).messages] == ours
 
 
+def test_places_do_not_count_where_an_index_orders_by_ids(tmp_path: Path) -> None:
+    """As the databases of later 1.2 and 1.3 have one, before there are events."""
+    base = Base(tmp_path / "opencode.db", OLD)
+    base.small()
+    assert {bool(message.row) for message in base.store.load(SES).messages} == {True}
+    base.run("CREATE INDEX by_time ON message (session_id, time_created, id)")
+    assert {bool(message.row) for message in base.store.load(SES).messages} == {False}
+    assert base.store.forms() == ("paged",)
+
+
 def test_the_columns_tell_the_ids_whatever_the_json_says(new: Base) -> None:
     asked = new.message('{"id":"msg_other","role":"user"}', NOW)
     new.part(asked, "prt_1", '{"id":"prt_other","messageID":"msg_x","type":"text"}')

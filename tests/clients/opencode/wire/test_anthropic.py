@@ -28,7 +28,7 @@ from tests.support.parts import (
     text,
     tool,
 )
-from tests.support.values import as_session
+from tests.support.values import as_session, at_times
 
 WIRE = AnthropicMessages("anthropic", "claude-sonnet-4-5")
 PICTURE = data_url(png(4, 4))
@@ -229,7 +229,7 @@ def test_of_one_millisecond_1_2_sends_the_later_row_first() -> None:
     made.user("next")
     session = as_session(made.planted())
     times = [1, 2, 3, 3, 5]
-    session = replace(session, messages=tuple(replace(m, at=at) for m, at in zip(session.messages, times, strict=True)))
+    session = at_times(session, times)
     roles = {form.name: [turn.role for turn in sent(session, form).turns] for form in (PAGED, NEW)}
     assert roles == {"paged": ["user", "assistant", "user"], "new": ["user", "assistant"] * 2 + ["user"]}
     assert [turn.role for turn in sent(as_session(made.planted()), PAGED).turns] == roles["new"], "no times are known"
@@ -251,6 +251,9 @@ def test_of_one_millisecond_1_2_goes_by_the_rows_and_other_versions_by_the_ids(r
     by_id = ["prompt 1", "prompt 2", "prompt 3"]
     by_row = [words for _, words in sorted(zip(rows, by_id, strict=True), reverse=True)]
     assert words == {"old": by_id, "paged": by_row, "new": by_id}
+    indexed = replace(session, messages=tuple(replace(message, row=0) for message in tied))
+    told = [block.body["text"] for turn in sent(indexed, PAGED).turns for block in turn.blocks]
+    assert told == by_id, "an index has them so (1.2.27, 1.3.2)"
 
 
 def test_kilo_puts_a_text_behind_each_prompt_that_counts_in_a_place() -> None:
