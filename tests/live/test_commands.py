@@ -56,7 +56,7 @@ def test_history_and_undo(daemon: Daemon) -> None:
     assert [entry["session"] for entry in entries] == [second.id, first.id]
     for entry in entries:
         keys = {"id", "time", "store", "client", "session", "title", "kind", "outcome", "edits", "detail", "confirmed"}
-        assert entry.keys() == keys
+        assert entry.keys() == {*keys, "overwritten"}
         assert (entry["kind"], entry["outcome"], entry["title"]) == ("tool_result_missing", "healed", "stuck")
         assert (entry["store"], entry["edits"]) == (str(daemon.storage), 1)
         assert entry["detail"]
