@@ -324,7 +324,7 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) 
     if provider is not NO_RULES:
         from recoveryd.repair import LeftToClient
 
-        return LeftToClient(provider, client.heals, failure.error, kind)
+        return LeftToClient(provider, client.heals, failure.error, case.refused)
     if KINDS[kind].by_client:
         return provider
     then = next_step(kind, client, store, failure.session)

@@ -5,24 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from recoveryd.core import Block, CallLimits, Claims, Failure, Json, Kind, RecordedError, Refused, Request, Violation
+from recoveryd.core import (
+    Block,
+    CallLimits,
+    Claims,
+    Failure,
+    Json,
+    Kind,
+    Limit,
+    RecordedError,
+    Refused,
+    Request,
+    Violation,
+)
 from recoveryd.providers import Provider
 
 Heals = Callable[[Kind, Block | None, RecordedError | None], bool]
+_OF_ALL = (Limit.NUMBER, Limit.REQUEST)  # what a refusal says of all that is sent together: no part has that fault
 
 
 @dataclass(frozen=True, slots=True)
 class LeftToClient:
     """A `Provider`: `rules`, but for violations that `heals` (of `Client`) takes for its client's own business.
 
-    `error`: what is to be healed, a refusal of this `kind`. Only of what it accuses, it tells whether the client mends
+    `error`: what is to be healed; `refused`: what it says. Only of what it accuses, it tells whether the client mends
     that: of blocks, or, where it names none, of all faults of its kind.
     """
 
     rules: Provider
     heals: Heals
     error: RecordedError | None = None
-    kind: Kind | None = None
+    refused: Refused | None = None
 
     @property
     def name(self) -> str:
@@ -69,5 +82,6 @@ class LeftToClient:
         accused = block is not None and (
             block.part_id in claims.accused or any(claims.means(block, source) for source, _ in found.media)
         )
-        named = found.kind is self.kind and not claims.accuses
+        said = self.refused
+        named = said is not None and found.kind is said.kind and said.over not in _OF_ALL and not claims.accuses
         return self.heals(found.kind, block, self.error if accused or named else None)

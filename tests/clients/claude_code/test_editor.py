@@ -47,7 +47,7 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None, words
-    provider = LeftToClient(rules, mends_itself, failure.error, evidence.kind)
+    provider = LeftToClient(rules, mends_itself, failure.error, evidence)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     planned = plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
     assert not isinstance(planned, Refusal), planned
@@ -128,7 +128,7 @@ def _planned(session: Session, words: str) -> Plan | Refusal:
     failure = Failure("s", session.id, "m", 1, RecordedError((words,), status=400, answered=True), "anthropic")
     evidence, rules = classify(failure.error), provider_of(failure)
     assert evidence is not None and rules is not None
-    provider = LeftToClient(rules, mends_itself, failure.error, evidence.kind)
+    provider = LeftToClient(rules, mends_itself, failure.error, evidence)
     editor = lambda of: ClaudeCodeEditor(of, MARKS)  # noqa: E731
     return plan(PlanInput(session, failure, evidence, Settings(), (ClaudeCodeWire(),), provider, editor))
 

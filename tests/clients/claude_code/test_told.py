@@ -315,6 +315,28 @@ def test_what_is_refused_by_another_status_is_healed_though_the_client_knows_the
     assert (path.read_bytes() == before) is (status == 400)
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "goes"),
+    [
+        ("Request size is too large. Request size is 40.1 MB. Max size is 32 MB", 400, False),  # LiteLLM's
+        ("Request exceeds the maximum size", 413, False),
+        ("Too many images in request", 422, False),
+        ("Unsupported image type", 400, True),
+    ],
+)
+def test_no_image_has_the_fault_of_all_that_is_sent_together(
+    run: Run, tmp_path: Path, words: str, status: int, goes: bool
+) -> None:
+    """One that the rules find bad is left to the client, as it is where nothing is said of images."""
+    made = built(Transcript(start=int(time.time() * 1000) - 90_000), SOUND["image-damaged"])
+    made.user("continue")
+    made.refused(words, status)
+    path = made.write(tmp_path / ".claude" / "projects")
+    before = path.read_bytes()
+    assert run("scan", "--repair", "--yes")[0] == (0 if goes else 1)
+    assert (path.read_bytes() != before) is goes
+
+
 @pytest.mark.parametrize("name", MENDED)
 def test_a_fault_that_the_client_mends_by_itself_is_left_to_its_update(tree: Tree, run: Run, name: str) -> None:
     words, said = MENDED[name]
