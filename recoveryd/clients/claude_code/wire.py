@@ -44,7 +44,7 @@ _CITED = frozenset(
 @dataclass(slots=True)
 class _Draft:
     """One message of the request in the making. `answer`: the id of the answer whose lines are one message. `command`:
-    it only tells what a command of the user's gave.
+    it only tells what a command of the user's gave. `hollow`: a line of it holds no block.
     """
 
     role: str
@@ -52,6 +52,7 @@ class _Draft:
     origins: list[tuple[str, str]] = field(default_factory=list)
     answer: str = ""
     command: bool = False
+    hollow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,8 @@ def _drafted(message: Message) -> _Draft | None:
     answer = str(message.data.get("api_id") or message.id) if mine else ""
     draft = _Draft(message.role, [], [(message.id, last)], answer, bool(message.data.get("command")))
     if not message.parts:
-        if mine:
-            draft.blocks = [_answered(_NO_CONTENT, message.id)]
-            return draft
-        return None
+        draft.hollow = True
+        return draft if mine else None
     parts = [part for part in message.parts if _readable(part.data)]
     if not parts:
         return None
@@ -174,15 +173,22 @@ def _whole(value: Any) -> Any:
 
 
 def _grouped(drafts: Iterable[_Draft]) -> list[_Draft]:
-    """Join the lines of one answer to one message, where its first line stands, if only results stand between them."""
+    """Join the lines of one answer to one message, where its first line stands, if only results stand between them.
+
+    One that never got behind its thinking is not sent; where a line of it is hollow, words of the client's are.
+    """
     found: list[_Draft] = []
     for draft in drafts:
         before = _same_answer(found, draft)
         if before is not None:
             before.blocks += draft.blocks
             before.origins += draft.origins
+            before.hollow |= draft.hollow
         else:
             found.append(draft)
+    for draft in found:
+        if draft.hollow and _thought_only(draft):
+            draft.blocks = [_answered(_NO_CONTENT, draft.origins[0][0])]
     return [draft for draft in found if not _thought_only(draft)]
 
 
@@ -198,7 +204,7 @@ def _same_answer(found: Sequence[_Draft], draft: _Draft) -> _Draft | None:
 
 
 def _thought_only(draft: _Draft) -> bool:
-    """Whether an answer never got behind its thinking: then it is not sent."""
+    """Whether an answer never got behind its thinking."""
     return draft.role == "assistant" and all(block.type in _THINKING for block in draft.blocks)
 
 

@@ -264,6 +264,19 @@ def test_thinking_that_is_refused_in_other_words_is_healed_and_no_more_than_they
     assert [block.body.get("thinking") for block in sent if block.is_thinking] == left
 
 
+def test_all_thinking_that_an_answer_ends_in_goes() -> None:
+    """A line that is left without a block is not sent where others of its answer are (2.1.330)."""
+    made = Transcript()
+    made.user("go")
+    made.assistant(replies.thinking("why"), text("a"), replies.thinking("b"), replies.thinking("c"))
+    made.user("next")
+    session = read(made)
+    planned = _planned(session, "messages.1: The final block in an assistant message cannot be `thinking`.")
+    assert not isinstance(planned, Refusal), planned
+    sent = ClaudeCodeWire().build(edited(session, planned.edits)).turns[1].blocks
+    assert [block.body.get("thinking") or block.body["text"] for block in sent] == ["why", "a"]
+
+
 def test_thinking_behind_words_goes_alone_where_the_provider_wants_it_first() -> None:
     """The client keeps it: of these words it knows nothing."""
     made = Transcript()

@@ -620,7 +620,29 @@ def _leaf_before_sidechain(t: Transcript) -> None:
     t.assistant(text("a"))
 
 
+def _hollow(t: Transcript) -> None:
+    """Lines without a block, as a repair leaves them, beside others of their answer."""
+    for blocks in (
+        (text("x"), None),
+        (None, text("x")),
+        (None, None),
+        (replies.thinking("a"), None),
+        (None, replies.thinking("a")),
+        (text("x"), replies.thinking("a"), None),
+        (text(" "), None),
+        (text("x"), None, call(call_id="t1")),
+    ):
+        t.user("q")
+        t.assistant(*(text("taken out") if block is None else block for block in blocks))
+        for at, block in enumerate(reversed(blocks)):
+            if block is None:
+                t.line(-1 - at)["message"]["content"] = []
+    t.user([_gave("t1", "1")])
+    t.assistant(text("done"))
+
+
 CHAINS: Mapping[str, Shape] = {
+    "hollow": _hollow,
     "killed-none-written": _killed,
     "killed-one-written": partial(_killed, written=("t1", "t2")),
     "killed-last-written": partial(_killed, written=("t3",)),

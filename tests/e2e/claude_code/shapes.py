@@ -149,7 +149,7 @@ def shots(t: Transcript) -> None:
 
 def thought_behind(t: Transcript) -> None:
     """Its user stopped it while it thought, behind words and as a whole; nobody sends the second one."""
-    t.assistant(text("a"), replies.thinking("hm"))
+    t.assistant(text("a"), {"type": "redacted_thinking", "data": "c2Vl"}, replies.thinking("hm"))
     t.user("go on")
     t.assistant(replies.thinking("ho"))
     t.user("more")
