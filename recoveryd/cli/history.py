@@ -144,7 +144,7 @@ def show(arguments: argparse.Namespace) -> int:
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
         originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
-        if entry.overwritten and changes:
+        if entry.overwritten and entry.outcome not in CUT_OFF and changes:
             out.print(f"\nWhat it wrote over, as files: {originals}")
         elif entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print()

@@ -206,7 +206,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
     NotFoundError: the images are gone.
     """
-    if entry.overwritten:
+    if entry.overwritten and entry.outcome not in CUT_OFF:  # one that a crash cut off is in the way of all others
         hint = f"What stood there, as files: {command_line('ledger', 'export', entry.id)}"
         raise RefusedError(f"{entry.id} is no repair, but what a forced undo wrote over.", hint)
     if entry.outcome is Outcome.UNDONE:

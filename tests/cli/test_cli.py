@@ -455,6 +455,28 @@ def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> N
     assert run("undo", made["id"])[0] == 0 and tree.files() == before
 
 
+def test_a_forced_undo_that_was_cut_off_is_ended_as_is_said(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it is in the way of each other undo of its session."""
+    session = tree.stuck(blank_answer, EMPTY)
+    before = tree.files()
+    assert run("scan", "--repair")[0] == 0
+    [made] = as_json(run, "history")
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "undone", lambda *_, **__: sys.exit(9))
+        assert run("undo", made["id"], "--force")[0] == 9
+    kept = as_json(run, "history")[0]
+    assert (kept["outcome"], kept["overwritten"]) == ("undoing", True)
+    ends = f"recoveryd undo {kept['id']}"
+    assert ends in run("undo", made["id"], "--force")[2]
+    assert f"To take it back: {ends}" in run("show", kept["id"])[1]
+    assert run("undo", kept["id"])[0] == 0
+    assert "somebody wrote this" in tree.part(session, "text", 1).read_text()
+    assert run("undo", made["id"], "--force")[0] == 0 and tree.files() == before
+
+
 @pytest.mark.parametrize("left", [False, True])
 def test_undo_of_a_deleted_session_says_so_and_how_to_end_it(tree: Tree, run: Run, left: bool) -> None:
     """`left`: what the repair wrote is there still."""
