@@ -6,26 +6,28 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError, RefusedError, capital
 
 _ROOT = 0
+_UNMAPPED = 65_534  # what a user namespace shows of a user that it has not: the system calls it nobody
 _ELSEWHERE = "set XDG_STATE_HOME to a folder of your own"
 
 
 def check_owner(folder: Path) -> None:
     """Raise RefusedError where this process is root's and `folder`, or what it would be made in, is a user's.
 
-    Below root's own home all is root's, whoever owns what is mounted there. A user whom the system does not know is
-    nobody who could run it here: the home of a container may be such a one's. Raises OSError.
+    Below root's own home all is root's, whoever owns what is mounted there. A user whom the system does not know, or
+    the container, is nobody who could run it here: the home of a container may be such a one's. Raises OSError.
     """
     if os.geteuid() != _ROOT:
         return  # what is another user's keeps us out by itself
     there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
     owner = _owner(there)
-    if owner == _ROOT or (name := _name(owner)) is None or _in_own_home(folder):
+    if owner in (_ROOT, _UNMAPPED) or (name := _name(owner)) is None or _in_own_home(folder):
         return
     then = f"{name}'s own recoveryd could not change what root writes"
     raise RefusedError(f"{there} belongs to {name}, and this runs as root: {then}.", f"Run it as {name}, without sudo.")
@@ -40,7 +42,8 @@ def foreign(folder: Path) -> RecoverydError | None:
         return None
     says = f"The state folder {folder} belongs to another user ({_name(owner) or f'uid {owner}'})."
     if owner == _ROOT:  # it was made under sudo, most likely
-        return RecoverydError(says, f"`sudo chown -R {_name(me) or me} {folder}` makes it yours. Or {_ELSEWHERE}.")
+        back = shlex.join(("sudo", "chown", "-R", _name(me) or str(me), str(folder)))
+        return RecoverydError(says, f"`{back}` makes it yours. Or {_ELSEWHERE}.")
     return RecoverydError(says, f"{capital(_ELSEWHERE)}.")
 
 

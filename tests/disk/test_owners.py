@@ -85,11 +85,11 @@ def test_doctor_says_so_and_what_to_do(run: Run) -> None:
     assert f"Next: Run it as {ALICE.pw_name}, without sudo." in said
 
 
-@pytest.mark.parametrize("owner", [0, NOBODY_HERE])
+@pytest.mark.parametrize("owner", [0, NOBODY_HERE, 65_534])
 def test_root_in_a_home_of_its_own_or_of_nobody_known_writes_as_ever(
     run: Run, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
-    """A container may mount a home whose owner it does not know."""
+    """A container may mount a home whose owner it does not know; a user namespace shows such a one as nobody."""
     as_root(monkeypatch, tmp_path, owner)
     check_owner(tmp_path / "state" / "recoveryd")
 
@@ -115,7 +115,8 @@ def test_a_folder_of_another_user_is_foreign_to_its_neighbour(tmp_path: Path, mo
 def test_what_root_made_there_before_is_given_back_by_chown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: ALICE.pw_uid)
     monkeypatch.setattr(owners, "_owner", lambda _: 0)
+    folder = tmp_path / "Application Support"  # macOS has it there
     with pytest.raises(RecoverydError, match="belongs to another user \\(root\\)") as caught:
-        private_files.make_folder(tmp_path)
-    assert f"`sudo chown -R {ALICE.pw_name} {tmp_path}` makes it yours" in caught.value.hint
+        private_files.make_folder(folder)
+    assert f"`sudo chown -R {ALICE.pw_name} '{folder}'` makes it yours" in caught.value.hint
     assert not isinstance(caught.value, RefusedError)
