@@ -66,8 +66,8 @@ class Request:
     whose body is the item, and a place in an item's content is a place in that block. A prompt of several parts is one
     item, too, and has a block for each.
 
-    `padded`: the client sends messages of its own between these, one behind each at the most, and blocks of its own
-    before theirs; so a place in an error lies further on.
+    `padded`: the client sends messages of its own between these, two for each of the user's at the most, and blocks of
+    its own before theirs; so a place in an error lies further on.
 
     `by_others`: the stored answers that the model which is asked did not give, as far as is known. `models_told`: the
     session tells of its answers which model gave them.
@@ -104,7 +104,7 @@ class Request:
             named = self.at(message, content)
             return [named] if named is not None else []
         end = None if content is None else content + 1
-        return [block for turn in self.turns[(message + 1) // 2 : message + 1] for block in turn.blocks[:end]]
+        return [block for turn in self.turns[message // 2 : message + 1] for block in turn.blocks[:end]]
 
 
 class Wire(Protocol):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recoveryd.clients.claude_code.attachment import put_words
 from recoveryd.clients.claude_code.transcript import parse, part_id
 from recoveryd.core import Change, Edit, Message, Session, StoreError, UnknownKeyError
 
@@ -47,30 +48,42 @@ def _change(message: Message, edits: Mapping[str, Edit], file: str) -> Change:
     line = parse(message.raw or b"")
     if line is None:
         raise StoreError(f"Line {message.id} is no JSON any more.")
-    holder: dict[str, Any] = line if line.get("type") == "system" else line["message"]
     known = {part.id for part in message.parts}
     unknown = {name for name, edit in edits.items() if edit.after is not None} - known
     if unknown:
         raise StoreError(f"An edit names a block that is not there: {min(unknown)}.")
+    told = [edit.after[MARK] for edit in edits.values() if edit.after is not None and MARK in edit.after]
+    if not (_with_words if line.get("type") == "attachment" else _with_blocks)(line, message, edits):
+        return Change(edited_line_key(file, message.id), message.raw, message.raw)
+    if told:
+        line[MARK] = told[-1]
+    return Change(edited_line_key(file, message.id), message.raw, _dump(line))
+
+
+def _with_blocks(line: dict[str, Any], message: Message, edits: Mapping[str, Edit]) -> bool:
+    """Put the blocks into a line of the user's or the model's; tell whether that changes anything."""
+    holder: dict[str, Any] = line if line.get("type") == "system" else line["message"]
     plain = isinstance(holder.get("content"), str)
     blocks = [{"type": "text", "text": holder["content"]}] if plain else list(holder["content"])
     kept: list[Any] = []
-    mark: Any = None
     for index, block in enumerate(blocks):
         edit = edits.get(part_id(message.id, index))
         if edit is None:
             kept.append(block)
         elif edit.after is not None:
-            after = {name: value for name, value in edit.after.items() if name != MARK}
-            mark = edit.after.get(MARK, mark)
-            kept.append(after)
-    same = json.dumps(kept, sort_keys=True, default=dict) == json.dumps(blocks, sort_keys=True)
-    if same:
-        return Change(edited_line_key(file, message.id), message.raw, message.raw)
+            kept.append({name: value for name, value in edit.after.items() if name != MARK})
     holder["content"] = kept[0]["text"] if plain and kept and set(kept[0]) == {"type", "text"} else kept
-    if mark is not None:
-        line[MARK] = mark
-    return Change(edited_line_key(file, message.id), message.raw, _dump(line))
+    return json.dumps(kept, sort_keys=True, default=dict) != json.dumps(blocks, sort_keys=True)
+
+
+def _with_words(line: dict[str, Any], message: Message, edits: Mapping[str, Edit]) -> bool:
+    """Put words in the place of images that were attached: nothing else can stand there, and they alone are sent."""
+    places = {part.id: number for number, part in enumerate(message.parts)}
+    words = {places[name]: edit.after["text"] for name, edit in edits.items() if edit.after and "text" in edit.after}
+    if len(words) != len(edits):
+        raise StoreError(f"An edit of what is attached in line {message.id} puts no words in the place of an image.")
+    put_words(line["attachment"], words)
+    return bool(words)
 
 
 def _dump(line: Mapping[str, Any]) -> bytes:

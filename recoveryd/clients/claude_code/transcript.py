@@ -239,10 +239,10 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
     messages: list[Message] = []
     at, prompt = 0, ""
     for line in chain(found):
-        if line.type not in SENT and not line.command:
+        if not (line.type in SENT or line.command or line.attached):
             continue
         at = max(line.ms, at + 1)
-        if line.type != "assistant" and not line.answers:
+        if line.type not in ("assistant", "attachment") and not line.answers:
             prompt = line.uuid
         messages.append(_message(line, at, prompt, len(messages)))
     if messages and found.asked:
@@ -262,8 +262,9 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
         said |= {"made_up": True} if line.made_up else {}
         if line.refused:
             said["error"] = dict(line.data)
-    content = line.data.get("content") if line.type == "system" else line.message.get("content")
+    content = line.content
     said |= {"command": True} if line.command else {}
+    said |= {"attached": True} if line.attached else {}
     said |= {"added": True} if not mine and not line.prompts else {}
     said |= {"call_line": line.call_line} if line.call_line else {}
     said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"

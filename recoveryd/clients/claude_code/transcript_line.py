@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients import json_lines
+from recoveryd.clients.claude_code.attachment import QUEUED, images
 from recoveryd.core import Json
 
 CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -123,9 +124,31 @@ class Line:
         return self.data.get("isMeta") is True or self.data.get("isCompactSummary") is True
 
     @property
+    def queued(self) -> bool:
+        """Whether it is a prompt of the user's that came while a turn was under way."""
+        told = self._attachment
+        return isinstance(told, Mapping) and told.get("type") == QUEUED and told.get("commandMode") == "prompt"
+
+    @property
+    def attached(self) -> bool:
+        """Whether the client attached images or a queued prompt: of all else that it attaches, none is the user's."""
+        return self.queued or bool(images(self._attachment))
+
+    @property
+    def content(self) -> object:
+        """What it says: a text, or a list of blocks. Of what is attached, only the images."""
+        if self.type == "attachment":
+            return images(self._attachment)
+        return self.data.get("content") if self.type == "system" else self.message.get("content")
+
+    @property
+    def _attachment(self) -> object:
+        return self.data.get("attachment") if self.type == "attachment" else None
+
+    @property
     def prompts(self) -> bool:
         """Whether it is a prompt of the user's, as their screen shows it."""
-        return self.type == "user" and not (self.answers or self.added or self.by_client)
+        return self.queued or (self.type == "user" and not (self.answers or self.added or self.by_client))
 
     @property
     def ms(self) -> int:

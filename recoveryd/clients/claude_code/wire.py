@@ -44,7 +44,8 @@ _CITED = frozenset(
 @dataclass(slots=True)
 class _Draft:
     """One message of the request in the making. `answer`: the id of the answer whose lines are one message. `command`:
-    it only tells what a command of the user's gave. `hollow`: a line of it holds no block.
+    it only tells what a command of the user's gave. `hollow`: a line of it holds no block. `attached`: it stands behind
+    words of the client's.
     """
 
     role: str
@@ -53,6 +54,7 @@ class _Draft:
     answer: str = ""
     command: bool = False
     hollow: bool = False
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class ClaudeCodeWire:
         return self._built(session, None)
 
     def _built(self, session: Session, prompt: _Draft | None) -> Request:
-        drafts = [draft for message in session.messages if (draft := _drafted(message)) is not None]
+        drafts = [draft for message in _attached_first(session) if (draft := _drafted(message)) is not None]
         last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
         goes_on = prompt is not None and last is not None and last.error is None
         newest = _cut_off(session, drafts) if goes_on else []
@@ -87,6 +89,22 @@ class ClaudeCodeWire:
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts), padded=True)
 
 
+def _attached_first(session: Session) -> list[Message]:
+    """Put what is attached to a prompt before it."""
+    found: list[Message] = []
+    for message in session.messages:
+        at = len(found)
+        while message.data.get("attached") and at and _is_prompt(found[at - 1]):
+            at -= 1
+        found.insert(at, message)
+    return found
+
+
+def _is_prompt(message: Message) -> bool:
+    results = (part.type == "tool_result" for part in message.parts)
+    return message.role == "user" and not (message.data.get("attached") or any(results))
+
+
 def _drafted(message: Message) -> _Draft | None:
     """Make a line as it is sent by itself; None where nothing of it is."""
     if message.error is not None or message.data.get("form") == "none":
@@ -95,6 +113,7 @@ def _drafted(message: Message) -> _Draft | None:
     last = message.parts[-1].id if message.parts else ""
     answer = str(message.data.get("api_id") or message.id) if mine else ""
     draft = _Draft(message.role, [], [(message.id, last)], answer, bool(message.data.get("command")))
+    draft.attached = bool(message.data.get("attached"))
     if not message.parts:
         draft.hollow = True
         return draft if mine else None
@@ -315,17 +334,17 @@ def _merged_users(drafts: Iterable[_Draft]) -> list[_Draft]:
     found: list[_Draft] = []
     for draft in drafts:
         if found and found[-1].role == draft.role == "user":
-            found[-1].blocks = _seamed(found[-1].blocks, draft.blocks)
+            found[-1].blocks = _seamed(found[-1].blocks, draft.blocks, worded=draft.attached)
             found[-1].origins += draft.origins
         else:
             found.append(draft)
     return found
 
 
-def _seamed(first: list[Block], then: list[Block]) -> list[Block]:
+def _seamed(first: list[Block], then: list[Block], *, worded: bool) -> list[Block]:
     """Put a line's end between two texts of different lines."""
     last = first[-1] if first else None
-    if last is not None and last.type == "text" and then and then[0].type == "text":
+    if last is not None and last.type == "text" and then and (worded or then[0].type == "text"):
         body = {**last.body, "text": f"{last.body['text']}\n"}
         first = [*first[:-1], Block(body, last.message_id, last.part_id)]
     return [*first, *then]

@@ -91,12 +91,15 @@ def test_of_several_images_of_a_result_only_the_one_that_is_named_goes(words: st
     ("place", "gone"),
     [
         ((0, 1), "a"),
+        ((1, 1), "a"),  # behind a message of the client's own, which begins a prompt with `@file`
         ((3, 1), "b"),  # its place in the requests of 2.1.330: a message of the client's own stands behind the first
         ((3, 0), None),
         ((4, 1), None),  # "b" behind two of its messages, or "c" behind none
+        ((5, 1), None),
         ((6, 1), "c"),
         ((8, 2), "c"),
-        ((9, 1), None),
+        ((9, 1), "c"),  # each prompt with `@file`
+        ((10, 1), None),
     ],
 )
 def test_a_place_counts_what_the_client_puts_between(place: tuple[int, int], gone: str | None, words: str) -> None:

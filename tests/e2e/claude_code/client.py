@@ -123,4 +123,6 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reminds(block: dict[str, Any]) -> bool:
-    return str(block.get("text")).startswith("<system-reminder>")
+    return str(block.get("text")).startswith(
+        ("<system-reminder>", "The user sent a new message while you were working:")
+    )

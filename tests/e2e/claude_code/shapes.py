@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tests.e2e import replies
+from tests.e2e.claude_code.attached import too_many
 from tests.e2e.claude_code.client import GONE_FILE, GONE_URL, MOST_IMAGES
 from tests.e2e.media import png
 from tests.support.transcript import Line, Transcript, call, text
@@ -211,6 +213,7 @@ STUCK: Mapping[str, Shape] = {
     ),
     "thinking-last": thought_behind,
     "images-too-many": shots,
+    "images-too-many-attached": partial(too_many, most=MOST_IMAGES),
     "nested-unknown": gives({"type": "resource", "resource": {"uri": "x", "text": "hello"}}),
     "nested-audio-and-unknown": gives({"type": "audio", "data": "x"}, text("b"), {"type": "foo"}),
     "nested-string": gives("words"),
@@ -257,6 +260,7 @@ CHOSEN = (
     "thinking-blank",
     "thinking-last",
     "images-too-many",
+    "images-too-many-attached",
     "nested-unknown",
     "blank-prompt",
     "image-url",

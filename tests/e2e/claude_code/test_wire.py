@@ -10,6 +10,7 @@ import pytest
 from recoveryd.clients.claude_code import transcript
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from tests.e2e.claude_code import chains
+from tests.e2e.claude_code.attached import ATTACHED
 from tests.e2e.claude_code.client import ClaudeCode, sent
 from tests.e2e.claude_code.run import client
 from tests.e2e.claude_code.shapes import SOUND, STUCK, Shape, built
@@ -18,10 +19,12 @@ from tests.e2e.install import UnavailableError
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
-EVERY: dict[str, Shape] = {**chains.CHAINS, **{f"stuck-{n}": s for n, s in STUCK.items()}, **SOUND}
+EVERY: dict[str, Shape] = {**chains.CHAINS, **ATTACHED, **{f"stuck-{n}": s for n, s in STUCK.items()}, **SOUND}
 SOME = [
     *chains.CHAINS,
+    *ATTACHED,
     "stuck-combined",
+    "stuck-images-too-many-attached",
     "stuck-compacted",
     "stuck-many",
     "stuck-nested-string",

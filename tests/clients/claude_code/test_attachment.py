@@ -1,0 +1,110 @@
+"""Images that the client attached: words take their place, and what is no image that it sends is none here either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from recoveryd.clients.claude_code import edited_lines, transcript
+from recoveryd.clients.claude_code.attachment import images, put_words
+from recoveryd.clients.claude_code.wire import ClaudeCodeWire
+from recoveryd.core import Edit, Session, StoreError
+from recoveryd.tell.where import places
+from tests.e2e.claude_code.attached import attach, image_file, notebook, pasted, queued
+from tests.support.transcript import Transcript, text
+
+
+def read(made: Transcript) -> Session:
+    return transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
+
+
+def _one(put: Callable[[Transcript], object]) -> Session:
+    made = Transcript()
+    made.user("look")
+    put(made)
+    made.assistant(text("seen"))
+    return read(made)
+
+
+@pytest.mark.parametrize(
+    ("put", "says"),
+    [
+        (lambda t: image_file(t, 1), {"type": "text", "file": {"content": "gone", "numLines": 1}}),
+        (lambda t: notebook(t, 1, 2), {"type": "notebook"}),
+        (lambda t: queued(t, pasted(1), pasted(2)), None),
+    ],
+)
+def test_words_take_the_place_of_one_image_and_all_else_stays(
+    put: Callable[[Transcript], object], says: dict[str, Any] | None
+) -> None:
+    session = _one(put)
+    message = session.messages[1]
+    before = json.loads(message.raw or b"")
+    first, *others = message.parts
+    edit = Edit(
+        message.id, first.id, {"type": "text", "text": "gone", "recoveryd": {"recovery": "r"}}, "take_out_media"
+    )
+    [change] = edited_lines.changes(session, [edit], "p/s.jsonl")
+    after = json.loads(change.after or b"")
+    assert images(before["attachment"]) == [part.data for part in message.parts]
+    assert images(after["attachment"]) == [part.data for part in others]
+    assert "gone" in json.dumps(after["attachment"]) and after.pop("recoveryd") == {"recovery": "r"}
+    assert {**after, "attachment": None} == {**before, "attachment": None}
+    if says is not None:
+        assert after["attachment"]["content"]["type"] == says["type"]
+        assert after["attachment"]["filename"] == before["attachment"]["filename"]
+
+
+def test_what_a_notebook_said_beside_its_plot_stays() -> None:
+    made = Transcript()
+    notebook(made, 1, 2)
+    attachment = made.line(0)["attachment"]
+    put_words(attachment, {0: "gone", 1: "too"})
+    [cell] = attachment["content"]["file"]["cells"]
+    assert [output["text"] for output in cell["outputs"]] == ["hey\n", "<Figure>\ngone", "too"]
+
+
+def test_an_edit_that_is_no_text_is_refused() -> None:
+    session = _one(lambda t: image_file(t, 1))
+    message = session.messages[1]
+    for after in (None, {"type": "image", "source": {"type": "url", "url": "http://x"}}):
+        with pytest.raises(StoreError, match="puts no words in the place of an image"):
+            edited_lines.changes(session, [Edit(message.id, message.parts[0].id, after, "x")], "p/s.jsonl")
+
+
+@pytest.mark.parametrize(
+    "attachment",
+    [
+        {"type": "file", "content": {"type": "text", "file": {"content": "hello"}}},
+        {"type": "file", "content": {"type": "image", "file": {"base64": "AAAA"}}},
+        {"type": "file", "content": {"type": "image"}},
+        {"type": "file", "content": {"type": "pdf", "file": {"base64": "", "filePath": "/a.pdf"}}},
+        {"type": "file", "content": {"type": "notebook", "file": {"cells": [None, {"outputs": [{"text": "x"}]}]}}},
+        {"type": "queued_command", "prompt": [None, {"type": "image"}], "commandMode": "task-notification"},
+        {"type": "date", "date": "2026-11-22"},
+        {"type": "file", "content": None},
+        None,
+        "x",
+    ],
+)
+def test_what_holds_no_image_is_passed_over(attachment: Any) -> None:
+    session = _one(lambda t: attach(t, attachment))
+    assert [message.role for message in session.messages] == ["user", "assistant"]
+    assert len(list(ClaudeCodeWire().build(session).blocks())) == 3
+
+
+def test_a_prompt_that_waited_counts_as_a_turn_and_an_attached_file_does_not() -> None:
+    made = Transcript()
+    made.user("look @shot1.png")
+    image_file(made, 1)
+    made.assistant(text("seen"))
+    queued(made)
+    queued(made, pasted(2))
+    made.assistant(text("seen"))
+    session = read(made)
+    shown = [message for message in session.messages if message.parts and message.parts[0].type == "image"]
+    edits = [Edit(m.id, m.parts[0].id, {"type": "text", "text": "gone"}, "take_out_media") for m in shown]
+    assert list(places(session, edits)) == ["turn 1, image", "turn 3, image"]
