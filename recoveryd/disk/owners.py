@@ -20,8 +20,9 @@ _ELSEWHERE = "set XDG_STATE_HOME to a folder of your own"
 def check_owner(folder: Path) -> None:
     """Raise RefusedError where this process is root's and `folder`, or what it would be made in, is a user's.
 
-    Below root's own home all is root's, whoever owns what is mounted there. A user whom the system does not know, or
-    the container, is nobody who could run it here: the home of a container may be such a one's. Raises OSError.
+    Below root's own home all is root's, whoever owns what is mounted there, or as that home: a container may have the
+    host's folder in its place. A user whom the system does not know, or the container, is nobody who could run it here.
+    Raises OSError.
     """
     if os.geteuid() != _ROOT:
         return  # what is another user's keeps us out by itself
@@ -48,8 +49,15 @@ def foreign(folder: Path) -> RecoverydError | None:
 
 
 def _in_own_home(folder: Path) -> bool:
-    home = Path.home()
-    return folder.is_relative_to(home) and _owner(home) == _ROOT
+    home = Path.home()  # under `sudo -E` that of the user
+    return folder.is_relative_to(home) and (_owner(home) == _ROOT or home == _home_of_root())
+
+
+def _home_of_root() -> Path | None:
+    """Return where the system has root's home, whatever `HOME` says."""
+    with suppress(KeyError):
+        return Path(pwd.getpwuid(_ROOT).pw_dir)
+    return None
 
 
 def _owner(place: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,19 @@ def test_below_root_s_own_home_all_is_root_s(tree: Tree, tmp_path: Path, monkeyp
     as_root(monkeypatch, tmp_path / "mounted", ALICE.pw_uid)
     (tmp_path / "mounted").mkdir()
     check_owner(tmp_path / "mounted" / "recoveryd")
+
+
+@pytest.mark.parametrize("of_root", [True, False])
+def test_the_host_s_folder_may_be_mounted_as_the_home_of_root(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_root: bool
+) -> None:
+    """And `sudo -E` has the home of a user for that: the system tells which is root's."""
+    as_root(monkeypatch, tmp_path, ALICE.pw_uid)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = pwd.struct_passwd(("root", "x", 0, 0, "", str(tmp_path if of_root else tmp_path / "root"), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", {0: root, ALICE.pw_uid: ALICE}.__getitem__)
+    with nullcontext() if of_root else pytest.raises(RefusedError):
+        check_owner(tmp_path / ".local" / "state" / "recoveryd")
 
 
 def test_a_folder_of_another_user_is_foreign_to_its_neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
