@@ -20,7 +20,8 @@ tool_result_missing
 tool_result_orphan
   Gemini: function response turn comes immediately after a function call turn
 tool_call_invalid
-  Gemini: function_call.name: | function_call.args: | function_response.name: | function_response.response:
+  Gemini [unless function_declarations]: function_call.name: | function_response.name:
+  Gemini [unless function_declarations]: function_call.args: | function_response.response:
 empty_content
   Gemini: must include at least one parts field | parts must not be empty | it must have a text parameter
   Gemini: required oneof field data must have one | contents is not specified

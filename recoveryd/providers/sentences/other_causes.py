@@ -155,8 +155,9 @@ _PLACE = re.compile(
     r"\b(messages?|contents?|input|parts)(\[\d|\.\d|: ?\d)|\bmessages? (at )?(index|position) \d"
     r"|\b((redacted_)?thinking|(server_)?tool_(use|result)|image|document)[`'\"]? (content )?blocks?\b"
 )
-# But of any image it says the same, wherever it stands, and of what the client marks anew with each request.
-_OF_ALL = re.compile(r"unknown variant .{0,2}image_url|\bcache_control\S{0,40} extra inputs")
+# But of any image it says the same, wherever it stands, and of what the client marks anew with each request; and what
+# Gemini lists beside a tool that it does not take is mostly a call of that.
+_OF_ALL = re.compile(r"unknown variant .{0,2}image_url|\bcache_control\S{0,40} extra inputs|\bfunction_declarations\[")
 # Of these nobody has looked at the history yet.
 _TURNED_AWAY = (
     "the account",

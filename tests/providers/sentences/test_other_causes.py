@@ -168,6 +168,13 @@ def _codex(status: int, body: str) -> object:
     return {"message": said, "codex_error_info": {"http_connection_failed": {"http_status_code": status}}}
 
 
+def _beside_a_call(fault: str) -> dict[str, Any]:
+    """Gemini lists all that it refuses: of a tool that the client offers with each request, the calls as well."""
+    call = "contents[1].parts[0].function_call.name: Invalid function name, with a maximum length of 64."
+    at = (f"tools[0].function_declarations[3].{fault}", call)
+    return api_error("\n".join(f"* GenerateContentRequest.{one}" for one in at), 400)
+
+
 ADDRESS, MODEL = "the address", "the choice of the model"
 NO_INCLUDE = json.dumps(
     {
@@ -208,6 +215,8 @@ SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not
             api_error('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', 400),
             "tools",
         ),
+        (_beside_a_call("name: Invalid function name, with a maximum length of 64."), "about the tools"),
+        (_beside_a_call("parameters.properties: should be non-empty for OBJECT type"), "about the tools"),
         (api_error("tools: array too long. Expected at most 128, but got 168 instead.", 400), "tools"),
         (api_error("API version not supported", 400), "setting"),
         (api_error(f"litellm.BadRequestError: OpenAIException - {NO_INCLUDE}. Received Model Group=x", 400), "setting"),
