@@ -90,19 +90,19 @@ class ClaudeCodeWire:
 
 
 def _attached_first(session: Session) -> list[Message]:
-    """Put what is attached to a prompt before it."""
+    """Put what is attached to a prompt before it: a file also before prompts that waited, which are attached, too."""
     found: list[Message] = []
     for message in session.messages:
         at = len(found)
-        while message.data.get("attached") and at and _is_prompt(found[at - 1]):
+        while message.data.get("attached") and at and _goes_before(message, found[at - 1]):
             at -= 1
         found.insert(at, message)
     return found
 
 
-def _is_prompt(message: Message) -> bool:
-    results = (part.type == "tool_result" for part in message.parts)
-    return message.role == "user" and not (message.data.get("attached") or any(results))
+def _goes_before(attached: Message, other: Message) -> bool:
+    prompt = other.role == "user" and not any(part.type == "tool_result" for part in other.parts)
+    return prompt and (not other.data.get("attached") or ("added" in attached.data and "added" not in other.data))
 
 
 def _drafted(message: Message) -> _Draft | None:

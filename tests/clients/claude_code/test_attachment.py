@@ -14,7 +14,7 @@ from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.core import Edit, Session, StoreError
 from recoveryd.tell.where import places
 from tests.e2e.claude_code.attached import attach, image_file, notebook, pasted, queued
-from tests.support.transcript import Transcript, text
+from tests.support.transcript import Transcript, call, text
 
 
 def read(made: Transcript) -> Session:
@@ -94,6 +94,21 @@ def test_what_holds_no_image_is_passed_over(attachment: Any) -> None:
     session = _one(lambda t: attach(t, attachment))
     assert [message.role for message in session.messages] == ["user", "assistant"]
     assert len(list(ClaudeCodeWire().build(session).blocks())) == 3
+
+
+def test_a_file_is_sent_before_the_prompts_that_waited() -> None:
+    """As 2.1.330 does (`attached-queued-files` of tests/e2e/claude_code/test_wire.py): it stands at another place."""
+    made = Transcript()
+    made.assistant(text("a"), call(call_id="t1"))
+    made.result("t1")
+    for number in (1, 3):
+        queued(made, pasted(number))
+        image_file(made, number + 1)
+    made.user([text("and this"), pasted(5)])
+    image_file(made, 6)
+    made.assistant(text("done"))
+    sent = [block.body for block in ClaudeCodeWire().build(read(made)).blocks() if block.type == "image"]
+    assert [one["source"]["data"] for one in sent] == [pasted(n)["source"]["data"] for n in (2, 4, 6, 1, 3, 5)]
 
 
 def test_a_prompt_that_waited_counts_as_a_turn_and_an_attached_file_does_not() -> None:

@@ -80,6 +80,19 @@ def _queued(t: Transcript, *, cut_off: bool = False) -> None:
         t.assistant(_DONE)
 
 
+def _queued_files(t: Transcript) -> None:
+    """Two prompts that waited, each with a file, before one that did not."""
+    t.assistant(text("a"), call(call_id="t1"))
+    t.result("t1")
+    for number in (0, 2):
+        queued(t, pasted(number))
+        image_file(t, number + 1)
+    t.user([text("[Request interrupted by user]")])
+    t.user([text("and this, @shot5.png"), pasted(4)])
+    image_file(t, 5)
+    t.assistant(_DONE)
+
+
 def _behind_refusal(t: Transcript) -> None:
     t.user("one @shot0.png")
     image_file(t, 0)
@@ -110,6 +123,7 @@ ATTACHED: Mapping[str, Callable[[Transcript], object]] = {
     "attached-notebook": _notebook,
     "attached-queued": _queued,
     "attached-queued-cut-off": partial(_queued, cut_off=True),
+    "attached-queued-files": _queued_files,
     "attached-behind-refusal": _behind_refusal,
     "attached-unanswered": _unanswered,
     "attached-behind-command": _behind_command,
