@@ -1,7 +1,7 @@
-"""Images in the lines that Claude Code puts behind a prompt: of files that it names (`@file`), or of a prompt that came
-while a turn was under way. Pure.
+"""Images and documents in the lines that Claude Code puts behind a prompt: of files that it names (`@file`: images
+alone), or of a prompt that came while a turn was under way. Pure.
 
-Each is sent as an image; a text in its place as the file's, or the prompt's (2.1.330,
+Each is sent as a block; a text in its place as the file's, or the prompt's (2.1.330,
 tests/e2e/claude_code/test_wire.py and test_heal.py).
 """
 
@@ -14,16 +14,17 @@ from typing import Any
 from recoveryd.core import Json
 
 QUEUED = "queued_command"
-_Held = tuple[Json, Callable[[str], None]]  # an image as it is sent, and what puts words in its place
+_OF_DOCUMENT = ("type", "source", "title", "context", "citations")  # what is sent of one
+_Held = tuple[Json, Callable[[str], None]]  # an image or document as it is sent, and what puts words in its place
 
 
-def images(attachment: object) -> list[Json]:
-    """List the images of an attachment, as blocks, in the order in which they are sent."""
-    return [image for image, _ in _held(attachment)]
+def media(attachment: object) -> list[Json]:
+    """List the images and documents of an attachment, as blocks, in the order in which they are sent."""
+    return [block for block, _ in _held(attachment)]
 
 
 def put_words(attachment: object, words: Mapping[int, str]) -> None:
-    """Put words in the place of images, by their number in `images`."""
+    """Put words in the place of images and documents, by their number in `media`."""
     for number, (_, put) in enumerate(list(_held(attachment))):
         if number in words:
             put(words[number])
@@ -33,7 +34,7 @@ def _held(attachment: object) -> Iterator[_Held]:
     if not isinstance(attachment, dict):
         return
     if attachment.get("type") == QUEUED:
-        yield from _prompt(attachment.get("prompt"))
+        yield from _prompt(attachment)
     content = attachment.get("content")
     if attachment.get("type") != "file" or not isinstance(content, dict) or not isinstance(content.get("file"), dict):
         return
@@ -46,12 +47,25 @@ def _held(attachment: object) -> Iterator[_Held]:
             yield from _image(image.get("media_type"), image.get("image_data"), partial(_say, output))
 
 
-def _prompt(blocks: object) -> Iterator[_Held]:
-    if not isinstance(blocks, list):
+def _prompt(attachment: Json) -> Iterator[_Held]:
+    blocks = attachment.get("prompt")
+    if not isinstance(blocks, list) or attachment.get("renderedByBatchHead"):  # what another one tells in its place
         return
     for index, block in enumerate(blocks):
-        if isinstance(block, dict) and block.get("type") == "image" and isinstance(block.get("source"), dict):
-            yield block, partial(_as_text, blocks, index)
+        sent = _sent(block, attachment) if isinstance(block, dict) and isinstance(block.get("source"), dict) else None
+        if sent is not None:
+            yield sent, partial(_as_text, blocks, index)
+
+
+def _sent(block: Json, prompt: Json) -> Json | None:
+    """Make a block of a prompt as it is sent; None where it is not: documents are sent of the user's own prompts."""
+    if block.get("type") == "image":
+        return block
+    origin = prompt.get("origin")
+    own = isinstance(origin, dict) and origin.get("kind") == "human" and prompt.get("isMeta") is not True
+    if block.get("type") != "document" or not own:
+        return None
+    return {name: block[name] for name in _OF_DOCUMENT if block.get(name) is not None}
 
 
 def _outputs(file: Json) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recoveryd.clients import json_lines
-from recoveryd.clients.claude_code.attachment import QUEUED, images
+from recoveryd.clients.claude_code.attachment import QUEUED, media
 from recoveryd.core import Json
 
 CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
@@ -127,18 +127,23 @@ class Line:
     def queued(self) -> bool:
         """Whether it is a prompt of the user's that came while a turn was under way."""
         told = self._attachment
-        return isinstance(told, Mapping) and told.get("type") == QUEUED and told.get("commandMode") == "prompt"
+        if not isinstance(told, Mapping) or told.get("type") != QUEUED or told.get("isMeta") is True:
+            return False
+        origin = told.get("origin") or {"kind": "human"}  # older ones did not record it; agents prompt, too
+        return told.get("commandMode") == "prompt" and isinstance(origin, Mapping) and origin.get("kind") == "human"
 
     @property
     def attached(self) -> bool:
-        """Whether the client attached images or a queued prompt: of all else that it attaches, none is the user's."""
-        return self.queued or bool(images(self._attachment))
+        """Whether the client attached images, documents or a queued prompt: of all else that it attaches, none is the
+        user's.
+        """
+        return self.queued or bool(media(self._attachment))
 
     @property
     def content(self) -> object:
-        """What it says: a text, or a list of blocks. Of what is attached, only the images."""
+        """What it says: a text, or a list of blocks. Of what is attached, only images and documents."""
         if self.type == "attachment":
-            return images(self._attachment)
+            return media(self._attachment)
         return self.data.get("content") if self.type == "system" else self.message.get("content")
 
     @property

@@ -1,4 +1,4 @@
-"""Images that the client attached: words take their place, and what is no image that it sends is none here either."""
+"""What the client attached: words take its place; what is no image or document that it sends is none here either."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.claude_code import edited_lines, transcript
-from recoveryd.clients.claude_code.attachment import images, put_words
+from recoveryd.clients.claude_code.attachment import media, put_words
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.core import Edit, Session, StoreError
 from recoveryd.tell.where import places
-from tests.e2e.claude_code.attached import attach, image_file, notebook, pasted, queued
+from tests.e2e.claude_code.attached import attach, document, image_file, notebook, pasted, queued
 from tests.support.transcript import Transcript, call, text
 
 
@@ -35,6 +35,7 @@ def _one(put: Callable[[Transcript], object]) -> Session:
         (lambda t: image_file(t, 1), {"type": "text", "file": {"content": "gone", "numLines": 1}}),
         (lambda t: notebook(t, 1, 2), {"type": "notebook"}),
         (lambda t: queued(t, pasted(1), pasted(2)), None),
+        (lambda t: queued(t, document(), pasted(1)), None),
     ],
 )
 def test_words_take_the_place_of_one_image_and_all_else_stays(
@@ -49,8 +50,8 @@ def test_words_take_the_place_of_one_image_and_all_else_stays(
     )
     [change] = edited_lines.changes(session, [edit], "p/s.jsonl")
     after = json.loads(change.after or b"")
-    assert images(before["attachment"]) == [part.data for part in message.parts]
-    assert images(after["attachment"]) == [part.data for part in others]
+    assert media(before["attachment"]) == [part.data for part in message.parts]
+    assert media(after["attachment"]) == [part.data for part in others]
     assert "gone" in json.dumps(after["attachment"]) and after.pop("recoveryd") == {"recovery": "r"}
     assert {**after, "attachment": None} == {**before, "attachment": None}
     if says is not None:
@@ -84,6 +85,10 @@ def test_an_edit_that_is_no_text_is_refused() -> None:
         {"type": "file", "content": {"type": "pdf", "file": {"base64": "", "filePath": "/a.pdf"}}},
         {"type": "file", "content": {"type": "notebook", "file": {"cells": [None, {"outputs": [{"text": "x"}]}]}}},
         {"type": "queued_command", "prompt": [None, {"type": "image"}], "commandMode": "task-notification"},
+        {"type": "queued_command", "prompt": [document()], "origin": {"kind": "coordinator"}},
+        {"type": "queued_command", "prompt": [document()], "origin": {"kind": "human"}, "isMeta": True},
+        {"type": "queued_command", "prompt": [document()], "origin": "human"},
+        {"type": "queued_command", "prompt": [pasted(1)], "renderedByBatchHead": True},
         {"type": "date", "date": "2026-11-22"},
         {"type": "file", "content": None},
         None,
@@ -117,7 +122,9 @@ def test_a_prompt_that_waited_counts_as_a_turn_and_an_attached_file_does_not() -
     image_file(made, 1)
     made.assistant(text("seen"))
     queued(made)
-    queued(made, pasted(2))
+    queued(made, origin={"kind": "coordinator"})
+    queued(made, isMeta=True)
+    queued(made, pasted(2), origin=None)
     made.assistant(text("seen"))
     session = read(made)
     shown = [message for message in session.messages if message.parts and message.parts[0].type == "image"]

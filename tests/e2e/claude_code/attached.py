@@ -1,4 +1,4 @@
-"""Images that Claude Code attaches to a prompt: of files (`@file`), of a notebook, of a prompt that waited."""
+"""Images and documents that Claude Code attaches: of files (`@file`), of a notebook, of a prompt that waited."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def _data(number: int) -> str:
 def pasted(number: int) -> Line:
     """An image as a prompt holds it."""
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _data(number)}}
+
+
+def document(**fields: object) -> Line:
+    """A PDF as a prompt of the SDK's holds it."""
+    source = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(b"%PDF-1.4 spec").decode()}
+    return {"type": "document", "source": source, "title": "spec", **fields}
 
 
 def attach(t: Transcript, attachment: Line) -> str:
@@ -48,11 +54,11 @@ def notebook(t: Transcript, *numbers: int) -> str:
     return attach(t, {"type": "file", **named, "content": {"type": "notebook", "file": file}})
 
 
-def queued(t: Transcript, *images: Line) -> str:
+def queued(t: Transcript, *media: Line, **fields: object) -> str:
     """A prompt that its user sent while a tool ran."""
-    prompt = [text("and this"), *images]
+    prompt = [text("and this"), *media]
     human = {"commandMode": "prompt", "origin": {"kind": "human"}, "humanTurn": True}
-    return attach(t, {"type": "queued_command", "prompt": prompt, **human})
+    return attach(t, {"type": "queued_command", "prompt": prompt, **human, **fields})
 
 
 def _files(t: Transcript) -> None:
@@ -93,6 +99,17 @@ def _queued_files(t: Transcript) -> None:
     t.assistant(_DONE)
 
 
+def _queued_documents(t: Transcript) -> None:
+    """The last of them stands in no prompt of the user's own; that image is sent, and no document."""
+    t.assistant(text("a"), call(call_id="t1"))
+    t.result("t1")
+    queued(t, document(context=None, citations={"enabled": True}, extra=1), pasted(0))
+    queued(t, document(source={"type": "url", "url": "http://127.0.0.1:9/gone.pdf"}))
+    queued(t, pasted(1), document(), renderedByBatchHead=True)
+    queued(t, document(), pasted(2), origin={"kind": "coordinator"})
+    t.assistant(_DONE)
+
+
 def _behind_refusal(t: Transcript) -> None:
     t.user("one @shot0.png")
     image_file(t, 0)
@@ -124,6 +141,7 @@ ATTACHED: Mapping[str, Callable[[Transcript], object]] = {
     "attached-queued": _queued,
     "attached-queued-cut-off": partial(_queued, cut_off=True),
     "attached-queued-files": _queued_files,
+    "attached-queued-documents": _queued_documents,
     "attached-behind-refusal": _behind_refusal,
     "attached-unanswered": _unanswered,
     "attached-behind-command": _behind_command,

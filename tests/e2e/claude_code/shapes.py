@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.e2e import replies
-from tests.e2e.claude_code.attached import too_many
+from tests.e2e.claude_code.attached import queued, too_many
 from tests.e2e.claude_code.client import GONE_FILE, GONE_URL, MOST_IMAGES
 from tests.e2e.media import png
 from tests.support.transcript import Line, Transcript, call, text
@@ -54,6 +54,18 @@ def gives(*items: Any, **fields: Any) -> Shape:
     def shape(t: Transcript) -> None:
         t.assistant(text("a"), call())
         t.user([{"tool_use_id": "toolu_01", "type": "tool_result", "content": [text("out"), *items], **fields}])
+        t.assistant(DONE)
+
+    return shape
+
+
+def waits(*media: Line) -> Shape:
+    """A prompt with these, sent while a tool ran."""
+
+    def shape(t: Transcript) -> None:
+        t.assistant(text("a"), call())
+        t.result("toolu_01")
+        queued(t, *media)
         t.assistant(DONE)
 
     return shape
@@ -231,6 +243,7 @@ STUCK: Mapping[str, Shape] = {
     "image-file": asks([text("see"), IMAGE_FILE]),
     "document-url": asks([text("see"), DOCUMENT_URL]),
     "document-file": asks([text("see"), DOCUMENT_FILE]),
+    "document-file-waited": waits(DOCUMENT_FILE),
     "upload-file": asks([text("see"), {"type": "container_upload", "file_id": GONE_FILE}]),
     "nested-image-url": gives(IMAGE_URL),
     "nested-document-file": gives(DOCUMENT_FILE),
@@ -264,6 +277,7 @@ CHOSEN = (
     "nested-unknown",
     "blank-prompt",
     "image-url",
+    "document-file-waited",
     "nested-document-file",
     "tools-gone-of-a-server",
     "combined",
