@@ -93,8 +93,7 @@ def _end(store: Store, ledger: Ledger, entry: Entry, allowed: Callable[[], objec
     store.clean(kept)
     found = stored_images(store, changes)
     ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
-    obstacle = store.undo_obstacle(entry, kept)
-    if obstacle and "before" in found:  # neither way is safe now
+    if "before" in found and (obstacle := store.undo_obstacle(entry, kept)):  # neither way is safe now
         return Interrupted(entry, entry.outcome, obstacle.message)
     undoing = entry.outcome is Outcome.UNDOING
     new_ids = kind_info(entry.kind).new_ids and "before" not in found  # the client goes on under these
@@ -202,8 +201,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     """Put the originals of a recovery back; return what is (or with `dry_run` would be) written.
 
     Of one that was cut off half way (and only under the recovery lock is that known) it is what stands of it.
-    RefusedError when something would be lost: a newer recovery stands on it, a part changed since, or a prompt was
-    answered since. `force` overrides the last two, after keeping what is there now as a recovery of its own.
+    RefusedError when something would be lost: a newer recovery stands on it, a part changed or lost its message since,
+    or a prompt was answered since. `force` overrides all but the first, after keeping what is there now as a recovery.
     NotFoundError: the images are gone.
     """
     if entry.overwritten and entry.outcome not in CUT_OFF:  # one that a crash cut off is in the way of all others
@@ -226,8 +225,7 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     changes = store.located(changes)
     if not dry_run:
         store.clean(changes)
-    impossible = store.undo_obstacle(entry, changes)
-    if impossible:  # with `force`, too
+    if impossible := store.undo_obstacle(entry, changes):  # with `force`, too
         raise impossible
     obstacle = _obstacle(store, entry, changes)
     if obstacle is not None and not force:
@@ -282,6 +280,8 @@ def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | No
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         return f"{changed[0]}{more} changed since {entry.id}."
+    if entry.outcome not in CUT_OFF and _lost(store, entry, changes):  # what was set aside of it is as it was left
+        return f"A message that {entry.id} changed is not stored any more: its client deleted it."
     if store.look(entry.session).running and not _own_turn(store, entry):
         return "A turn of this session is running, or was cut off."
     try:

@@ -22,9 +22,9 @@ from recoveryd.ledger.upkeep import Upkeep
 from tests.support.build import BINDS, SessionBuilder
 from tests.support.cases import case
 from tests.support.database import Base
-from tests.support.parts import api_error, text, tool
+from tests.support.parts import api_error, reasoning, text, tool
 from tests.support.plant import write_sqlite, write_tree
-from tests.support.trees import EMPTY, Bench, Tree, behind_a_call, blank_answer, told, write_over
+from tests.support.trees import EMPTY, SIGNATURE, Bench, Tree, behind_a_call, blank_answer, told, write_over
 
 
 @pytest.fixture
@@ -201,6 +201,40 @@ def test_by_force_nothing_comes_back_into_what_the_client_deleted(
     assert ((tree.files(), database.rows()) == held) == whole
     assert entry(bench, event).outcome is Outcome.UNDONE
     assert finish_interrupted(store, bench.ledger) == []
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_what_was_set_aside_of_a_deleted_message_comes_back_nowhere(
+    tree: Tree, bench: Bench, tmp_path: Path, rows: bool
+) -> None:
+    """It is not there, as the repair left it: that its message is gone was told by the database alone, by force too."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    for words in ("go", "next"):
+        session.user(words)
+        session.assistant(reasoning(words), text("fine"))
+    session.failed("continue", api_error(SIGNATURE, 400))
+    database = Base(tmp_path / "opencode.db", clock=time.time)
+    store = database.store if rows else tree.store
+    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    name, gone = session.session["id"], session.messages[3]["id"]
+    failure = store.look(name).failure
+    assert failure is not None
+    event = bench.recovery.attempt(case(store, failure)).event
+    assert event.outcome is Outcome.HEALED and [change.after for change in event.changes] == [None, None]
+    if rows:
+        database.run("DELETE FROM message WHERE id = ?", gone)
+    else:
+        shutil.rmtree(tree.root / "part" / gone)
+        (tree.root / "message" / name / f"{gone}.json").unlink()
+    held = tree.files(), database.rows()
+    for dry_run in (True, False):
+        with pytest.raises(RefusedError, match="its client deleted it") as refused:
+            undo(store, bench.ledger, entry(bench, event), dry_run=dry_run)
+        assert "--force" in refused.value.hint and (tree.files(), database.rows()) == held
+    [back] = undo(store, bench.ledger, entry(bench, event), force=True)
+    assert store.read(back.key) == back.after == event.changes[0].before
+    assert [store.read(change.key) for change in event.changes[1:]] == [None]
+    assert entry(bench, event).outcome is Outcome.UNDONE
 
 
 def test_by_force_it_is_taken_back_also_where_another_message_is_broken(tree: Tree, bench: Bench) -> None:
