@@ -25,7 +25,7 @@ from recoveryd.clients import Config, Store, Whose, is_abandoned
 from recoveryd.core import CUT_OFF, Change, Entry, NotFoundError, Outcome, RecoverydError, command_line, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store, take_back
-from recoveryd.ledger import KindStats, Upkeep, peek, stats_by_kind
+from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind
 from recoveryd.settings import load_sound, may_forbid, paths
 from recoveryd.tell import NOT_AGAIN, cause
 
@@ -173,8 +173,8 @@ def undo(arguments: argparse.Namespace) -> int:
         newest = ledger.history(1, entry.session, entry.store)[0].id
         entry, changes = take_back(store, ledger, paths.lock_dir(state), entry.id, force=arguments.force, dry_run=dry)
         last = ledger.history(1, entry.session, entry.store)[0]
-        forced = last.overwritten and last.id != newest
-        then = "" if dry else _told_undone(store, entry, ledger.changes(entry.id), forced=forced)
+        kept = last.id if last.overwritten and last.id != newest else None  # of an undo by force
+        then = "" if dry else _told_undone(store, entry, ledger, kept)
     if not dry:
         tell_client_undone(config, store, entry, quiet=arguments.quiet)
 
@@ -191,23 +191,38 @@ def undo(arguments: argparse.Namespace) -> int:
         if not changes:
             print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more.")
             return
-        records = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
-        print_wrapped(out, f"Took back {entry.id}: {records} as before{then}")
+        those = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
+        print_wrapped(out, f"Took back {entry.id}: {those} as before{then}")
 
-    data: dict[str, Any] = {**_json(entry, Whose(config)), "undone": not dry, "records": [c.key for c in changes]}
+    records = [change.key for change in changes]
+    data = {**_json(entry, Whose(config)), "undone": not dry, "records": records, "kept": kept}
     return render(Result(data, say), as_json=arguments.json)
 
 
-def _told_undone(store: Store, entry: Entry, changes: Sequence[Change], *, forced: bool) -> str:
+def _told_undone(store: Store, entry: Entry, ledger: Ledger, kept: str | None) -> str:
     """Tell, behind the number of records that are as before again, which are not, and what becomes of the session:
-    less is certain of one that changed or went on since.
+    less is certain of one that changed or went on since. `kept` has what an undo by force wrote over.
     """
-    said = _lost(store, changes) if forced else ""
+    changes = ledger.changes(entry.id)
+    said = _lost(store, changes) if kept else ""
+    since = _since(store, changes, ledger.changes(kept), kept) if kept else ""
     if not store.has(entry.session):
         return f"{said}. Its session is not stored any more."
     info = kind_info(entry.kind)
-    then = info.undone if not forced and _is_as_then(store, entry) else info.forced or info.undone
-    return f"{said}. {'What came since stays. ' * forced}{then}, and the session {NOT_AGAIN}."
+    then = info.undone if not kept and _is_as_then(store, entry) else info.forced or info.undone
+    return f"{said}. {since}{then}, and the session {NOT_AGAIN}."
+
+
+def _since(store: Store, changes: Sequence[Change], written_over: Sequence[Change], kept: str) -> str:
+    """Tell what became of what came since a recovery that was undone by force: records that had changed are written
+    over.
+    """
+    left = {change.key: change.after for change in store.located(changes)}
+    changed = sum(c.before not in (None, left.get(c.key, c.before)) for c in written_over)
+    if not changed:
+        return "What came since stays. "
+    files = command_line("ledger", "export", kept)
+    return f"{changed} had changed since; what stood there is kept (as files: {files}). What else came since stays. "
 
 
 def _lost(store: Store, changes: Sequence[Change]) -> str:

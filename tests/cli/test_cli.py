@@ -408,6 +408,7 @@ def test_undo_in_json(tree: Tree, run: Run) -> None:
     data = as_json(run, "undo", newest(run))
     assert data["undone"] is True and len(data["records"]) == 1
     assert data["outcome"] == Outcome.UNDONE, "what it is now, not what it was"
+    assert data["kept"] is None, "nothing was written over"
 
 
 def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> None:
@@ -418,6 +419,31 @@ def test_undo_is_refused_when_something_would_be_lost(tree: Tree, run: Run) -> N
     code, out, err = run("undo", name)
     assert (code, out) == (4, "")
     assert f"recoveryd undo {name} --force" in err
+    code, out, _ = run("undo", name, "--force")
+    [kept] = [entry["id"] for entry in as_json(run, "history") if entry["overwritten"]]
+    since = f"1 had changed since; what stood there is kept (as files: recoveryd ledger export {kept})."
+    then = "What else came since stays. The provider may refuse its next prompt, and "
+    assert code == 0 and f" as before. {since} {then}" in out
+
+
+def test_a_forced_undo_names_what_it_wrote_over(tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    name = newest(run)
+    tree.answered(session)
+    write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    kept = as_json(run, "undo", name, "--force")["kept"]
+    assert kept == as_json(run, "history")[0]["id"] != name
+    export = tree.root.parent / "export"
+    assert run("ledger", "export", kept, "--out", str(export))[0] == 0
+    assert "somebody wrote this" in "".join(path.read_text() for path in export.iterdir())
+
+
+def test_a_forced_undo_says_that_what_came_since_stays(tree: Tree, run: Run) -> None:
+    session = tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    name = newest(run)
+    tree.answered(session)
     code, out, _ = run("undo", name, "--force")
     assert code == 0 and " as before. What came since stays. The provider may refuse its next prompt, and " in out
 
