@@ -94,6 +94,9 @@ def _share(text: str) -> float:
     return share
 
 
+_share.__name__ = "share"  # what argparse calls it when it is none
+
+
 def _history(commands: Commands) -> None:
     made = add_command(commands, "history", "list the recoveries, newest first", "recoveryd history --limit 5")
     made.add_argument("--session", type=filled, metavar="ID", help="those of this session")

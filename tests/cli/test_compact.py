@@ -364,7 +364,8 @@ def test_the_tools_alone_near_the_limit(run: Run, tree: Tree) -> None:
 
 @pytest.mark.parametrize("target", ["0", "1", "many", "-1"])
 def test_a_target_that_is_none(run: Run, tree: Tree, target: str) -> None:
-    assert run("compact", tree.stuck(turns(), TOO_LONG), "--target", target)[0] == 2
+    code, _, err = run("compact", tree.stuck(turns(), TOO_LONG), "--target", target)
+    assert code == 2 and "share" in err and "_share" not in err
 
 
 def test_turned_off_it_is_told_and_by_hand_it_is_done(run: Run, tree: Tree, tmp_path: Path) -> None:
