@@ -26,8 +26,10 @@ def is_asked(arguments: argparse.Namespace) -> bool:
 
 
 def before_question(arguments: argparse.Namespace) -> Console:
-    """Make a console for what is shown first: if the result goes elsewhere, beside the question."""
-    return console(stderr=is_asked(arguments) and not sys.stdout.isatty())
+    """Make a console for what is shown first: if the result goes elsewhere, beside the question. What nobody is asked
+    about is done, though nobody reads of it any more (`| head`).
+    """
+    return console(stderr=is_asked(arguments) and not sys.stdout.isatty(), goes_on=True)
 
 
 def agreed(question: str) -> bool:

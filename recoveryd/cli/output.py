@@ -36,17 +36,20 @@ class Result:
 
 def render(result: Result, *, as_json: bool, paged: bool = False) -> int:
     """Print a result to stdout and return the exit code. `paged`: in a terminal, through a pager if it is long."""
-    if as_json:
-        document(result.data)
-    elif paged and sys.stdout.isatty():
-        out = console()
-        with out.capture() as held:
-            result.show(out)
-        if not pages(text := held.get()):
-            sys.stdout.write(text)
-    else:
-        result.show(console())
-    sys.stdout.flush()
+    try:
+        if as_json:
+            document(result.data)
+        elif paged and sys.stdout.isatty():
+            out = console()
+            with out.capture() as held:
+                result.show(out)
+            if not pages(text := held.get()):
+                sys.stdout.write(text)
+        else:
+            result.show(console())
+        sys.stdout.flush()
+    except BrokenPipeError:  # `recoveryd scan | head`: the result is what it is, though nobody reads all of it
+        to_nowhere(sys.stdout)
     return result.code
 
 
@@ -81,13 +84,17 @@ def to_nowhere(stream: TextIO) -> None:
     os.close(nowhere)
 
 
-def console(*, stderr: bool = False, soft_wrap: bool = True) -> Console:
-    """Make a console: colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text."""
+def console(*, stderr: bool = False, soft_wrap: bool = True, goes_on: bool = False) -> Console:
+    """Make a console: colours only on a terminal, none with NO_COLOR; markup in untrusted text stays text. `goes_on`:
+    without a word where nobody reads any more.
+    """
     from rich.console import Console
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end the process, with 1
+            if not goes_on:
+                raise BrokenPipeError  # rich would end the process, with 1
+            to_nowhere(sys.stderr if stderr else sys.stdout)
 
     return Plain(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)
 

@@ -843,6 +843,28 @@ def test_a_reader_that_left_is_no_error(tree: Tree) -> None:
     assert b"Traceback" not in said
 
 
+def read_by_head(*argv: str) -> tuple[int, bytes]:
+    """What a command ends with whose reader leaves behind the first line, and what it said on stderr."""
+    command = [sys.executable, "-m", "recoveryd", *argv]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        return process.wait(60), said
+
+
+@pytest.mark.live
+def test_repairs_that_nobody_reads_of_are_made_all_the_same(tree: Tree, run: Run) -> None:
+    """`recoveryd scan --repair --yes | head -1` made none, and ended with 0: as if nothing were stuck any more."""
+    for _ in range(3):
+        tree.stuck(blank_answer, EMPTY)
+    assert read_by_head("scan") == (1, b"")
+    assert read_by_head("scan", "--repair", "--yes") == (0, b"")
+    assert [entry["outcome"] for entry in as_json(run, "history")] == ["healed"] * 3
+    assert read_by_head("scan") == (0, b"")
+
+
 @pytest.mark.live
 def test_steps_that_nobody_reads_of_are_done_all_the_same() -> None:
     """`recoveryd install | head -1`: half an install is worse than words that are lost."""

@@ -23,6 +23,7 @@ from recoveryd.core.errors import ConflictError
 from recoveryd.core.model import Change, Outcome
 from recoveryd.diagnose import Context, assessment, diagnose
 from recoveryd.settings import paths
+from tests.cli.test_cli import read_by_head
 from tests.conftest import Run
 from tests.e2e.tokens import count
 from tests.support.build import MODEL, SessionBuilder
@@ -212,6 +213,13 @@ def test_by_hand_it_shows_turn_by_turn_what_would_go(run: Run, tree: Tree) -> No
     assert "turn 1, tool bash: leave out the outputs of 3 old tool calls" in " ".join(out.split())
     assert "Dry run: nothing was written." in out
     assert tree.files() == before
+
+
+@pytest.mark.live
+def test_it_is_done_though_nobody_reads_all_of_it(run: Run, tree: Tree) -> None:
+    """`recoveryd compact SESSION --yes | head -1` did nothing, and ended with 0."""
+    assert read_by_head("compact", _fine(tree), "--target", "0.5", "--yes") == (0, b"")
+    assert [entry["outcome"] for entry in json.loads(run("history", "--json")[1])] == ["healed"]
 
 
 def test_by_hand_it_is_done_and_taken_back(run: Run, tree: Tree) -> None:
