@@ -87,10 +87,10 @@ KINDS: Mapping[Kind, KindInfo] = {
         foreseen=True,
     ),
     Kind.THINKING_SIGNATURE_INVALID: KindInfo(
-        cause="thinking with a signature that is no longer valid",
+        cause="thinking whose signature is missing or not valid, or thinking without words",
         instead=_OTHER_MODEL,
-        remedy="The rejected thinking and all thinking behind it are set aside in the ledger; where the provider "
-        "rejects signatures alone, those alone.",
+        remedy="The rejected thinking and all thinking behind it are set aside in the ledger; of thinking without "
+        "words that and what may be bound to it; where the provider rejects signatures alone, those alone.",
         group=KindGroup.SIGNATURE,
         thinking=True,
     ),

@@ -9,7 +9,8 @@ import pytest
 
 from recoveryd.clients import Config
 from recoveryd.core.failure_kinds import KINDS, KindGroup, explained_by, kind_info
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Kind, RecordedError
+from recoveryd.providers import classify
 from recoveryd.repair.fixes import REPAIRS
 
 ROOT = Path(__file__).parents[2] / "recoveryd"
@@ -59,6 +60,16 @@ def test_words_that_stand_in_a_sentence_end_without_a_full_stop_and_remedies_wit
         for words in (row.cause, row.unrepaired, row.undone, row.not_resumed):
             assert not words.endswith(".")
         assert not row.remedy or row.remedy.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "words", ["each thinking block must contain non-whitespace thinking", "thinking: Field required"]
+)
+def test_thinking_without_words_is_not_told_as_a_signature_that_is_not_valid(words: str) -> None:
+    found = classify(RecordedError((f"messages.1.content.0.thinking.{words}",), status=400))
+    assert found is not None
+    told = kind_info(found.kind)
+    assert "thinking without words" in told.cause and "thinking without words" in told.remedy
 
 
 def test_by_default_is_repaired_what_need_not_be_named() -> None:
