@@ -84,9 +84,11 @@ def claims_of(given: PlanInput, request: Request) -> Claims:
 
 
 def _of_one_of_several(given: PlanInput) -> bool:
-    """Whether an error is of an image or document, not of all of a request: it stands at a place, or some are sent."""
+    """Whether an error is of an image or document, not of all of a request, or of how many it has, where it says how
+    many it may have: it stands at a place, or some are sent.
+    """
     said = given.evidence
-    if said.kind is not Kind.MEDIA_REJECTED or said.over is Limit.REQUEST:
+    if said.kind is not Kind.MEDIA_REJECTED or said.over is Limit.REQUEST or said.most_media:
         return False
     sent = given.wires[0].build(given.session).blocks()
     return said.position is not None or any(True for block in sent for _ in given.provider.sources(block.body))

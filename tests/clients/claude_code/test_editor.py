@@ -12,7 +12,7 @@ from recoveryd.clients.claude_code.editor import ClaudeCodeEditor
 from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from recoveryd.core import Block, Claims, Failure, Kind, Marks, RecordedError, Refusal, Session, edited
 from recoveryd.providers import classify, provider_of
-from recoveryd.repair import LeftToClient, PlanInput, Settings, objections, plan
+from recoveryd.repair import NOTHING_EXPLAINS, LeftToClient, PlanInput, Settings, objections, plan
 from recoveryd.repair.plan import Plan
 from tests.e2e import replies
 from tests.e2e.claude_code.client import out_of_reach
@@ -372,3 +372,10 @@ def test_of_too_many_images_the_oldest_go_where_the_client_does_not_take_them_aw
     assert len(edits) == (gone and gone + (gone < 4))
     known = [part.id for message in session.messages for part in message.parts if "shot" in str(part.data)]
     assert [edit.part_id for edit in edits] == [part for part in known if part in {e.part_id for e in edits}]
+
+
+def test_of_too_many_images_where_fewer_are_stored_it_is_not_said_that_one_of_them_is_meant() -> None:
+    """A client that had more of them in memory was refused: what is stored was repaired meanwhile."""
+    session = read(built(Transcript(), STUCK["images-too-many"]))
+    planned = _planned(session, "too many images and documents: 26 + 0 > 25")
+    assert planned == Refusal(NOTHING_EXPLAINS, understood=False)
