@@ -39,8 +39,11 @@ ACTIONS: Mapping[str, Deed] = {
     "join_step": Deed("join", "joined", "2 steps of an answer", "{n} steps of answers to those before them"),
     "set_aside_thinking": Deed("take out", "took out", "1 thinking block{why}", "{n} thinking blocks{why}"),
     "drop_signature": Deed("take off", "took off", "1 signature{why}", "{n} signatures{why}"),
-    "set_aside_reasoning": Deed(
-        "take out", "took out", "1 item that the provider can't read", "{n} items that the provider can't read"
+    "set_aside_reasoning": Deed(  # all of it goes, for it is not known which of several the provider can't read
+        "take out",
+        "took out",
+        "1 item that the provider may be unable to read",
+        "{n} items that the provider may be unable to read",
     ),
     "set_aside_alone": Deed(
         "take out",

@@ -31,6 +31,12 @@ def event(outcome: Outcome = Outcome.HEALED, title: str = "My session", **said: 
     return Event(**{**{name: getattr(made, name) for name in Event.__slots__}, **said})
 
 
+def test_of_reasoning_that_goes_as_a_whole_it_is_not_said_that_the_provider_can_read_none() -> None:
+    """It names no item: that of the account that is asked goes with that of another."""
+    for many in (1, 3):
+        assert "may be unable to read" in deeds_sentence(["set_aside_reasoning"] * many, Kind.REASONING_ITEM)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_one_and_several_read_as_a_person_would_say_it(action: str) -> None:
     for kind in (None, *Kind):
