@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recoveryd.clients import (
-    Clients,
-    Config,
     Stamp,
     Store,
     is_abandoned,
@@ -35,6 +32,7 @@ from recoveryd.core import (
 )
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.cut_texts import remove_cut_texts
+from recoveryd.heal.undo_obstacles import answered, below, keys_of_lost, obstacle_of, own_turn
 from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
 
 _UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
@@ -93,7 +91,8 @@ def _end(store: Store, ledger: Ledger, entry: Entry, allowed: Callable[[], objec
     store.clean(kept)
     found = stored_images(store, changes)
     ours = [c for c, s in zip(changes, found, strict=True) if s == "after"]
-    if "before" in found and (obstacle := store.undo_obstacle(entry, kept)):  # neither way is safe now
+    obstacle = store.undo_obstacle(entry, kept)
+    if obstacle and "before" in found:  # neither way is safe now
         return Interrupted(entry, entry.outcome, obstacle.message)
     undoing = entry.outcome is Outcome.UNDOING
     new_ids = kind_info(entry.kind).new_ids and "before" not in found  # the client goes on under these
@@ -135,7 +134,7 @@ def _at_rest(store: Store, entry: Entry, *, open_turn: bool) -> Stamp | None:
     if not store.has(entry.session):
         return None
     read = wait_until_quiet(store, entry.session)
-    if store.look(entry.session).running and not (open_turn or _own_turn(store, entry)):
+    if store.look(entry.session).running and not (open_turn or own_turn(store, entry)):
         raise ActiveError("A turn of this session is running, or was cut off: it stays half done until that has ended.")
     return read
 
@@ -147,7 +146,7 @@ def _went_on(store: Store, ledger: Ledger, entry: Entry) -> bool:
     if ledger.answered(entry.id) is None or not store.has(entry.session):
         return False
     try:
-        return bool(_answered(store, entry))
+        return bool(answered(store, entry))
     except FormError:  # what was repaired had another one
         return True
 
@@ -221,13 +220,13 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         says = f"{entry.id} can't be undone: its client keeps its sessions elsewhere by now."
         raise RefusedError(says, f"Its originals, as files: {command_line('ledger', 'export', entry.id)}")
     if newer := ledger.later(entry):
-        raise _below(ledger, entry, newer)
+        raise below(ledger, entry, newer)
     changes = store.located(changes)
     if not dry_run:
         store.clean(changes)
     if impossible := store.undo_obstacle(entry, changes):  # with `force`, too
         raise impossible
-    obstacle = _obstacle(store, entry, changes)
+    obstacle = obstacle_of(store, entry, changes)
     if obstacle is not None and not force:
         raise RefusedError(obstacle, f"To undo it all the same: {command_line('undo', entry.id, '--force')}")
     todo = _backward(store, entry, changes, whatever=obstacle is not None)
@@ -235,17 +234,6 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         _write(store, ledger, entry, todo, forced=obstacle is not None)
         remove_cut_texts(store, changes)
     return todo
-
-
-def _below(ledger: Ledger, entry: Entry, newer: Sequence[Entry]) -> RefusedError:
-    """Say that newer recoveries stand on one, and what to do: of one that lost its originals there is no way back."""
-    says = f"{entry.id} lies below a newer recovery of its session."
-    gone = next((one.id for one in newer if not ledger.changes(one.id)), None)
-    if gone is None:
-        return RefusedError(says, f"First: {command_line('undo', newer[0].id)}", recoveries=[newer[0].id])
-    says += f" The originals of {gone} are no longer in the ledger, so neither can be undone."
-    export = command_line("ledger", "export", entry.id)
-    return RefusedError(says, f"What {entry.id} changed, as it was before: {export}", recoveries=[gone])
 
 
 def _backward(store: Store, entry: Entry, changes: Sequence[Change], *, whatever: bool) -> list[Change]:
@@ -256,71 +244,10 @@ def _backward(store: Store, entry: Entry, changes: Sequence[Change], *, whatever
     back = list(reversed(changes))
     now = store.read_all([change.key for change in back])
     if whatever:
-        lost = _lost(store, entry, back)
+        lost = keys_of_lost(store, entry, back)
         forced = (replace(c, before=n, after=c.before) for c, n in zip(back, now, strict=True))
         return [c for c in forced if c.before != c.after and (c.before is not None or c.key not in lost)]
     return [c.reversed() for c, n in zip(back, now, strict=True) if n == c.after]
-
-
-def _lost(store: Store, entry: Entry, changes: Sequence[Change]) -> Collection[str]:
-    """List the keys of the records that have nothing left to belong to."""
-    if not store.has(entry.session):
-        return {change.key for change in changes}
-    with suppress(StoreError):  # of a session that can't be read as a whole nothing is known to be deleted
-        return store.content.homeless(changes, {message.id for message in store.load(entry.session).messages})
-    return ()
-
-
-def _obstacle(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
-    if not store.has(entry.session):
-        return f"The session of {entry.id} is not stored any more: its client deleted it."
-    found = stored_images(store, changes)
-    ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
-    changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
-    if changed:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        return f"{changed[0]}{more} changed since {entry.id}."
-    if entry.outcome not in CUT_OFF and _lost(store, entry, changes):  # what was set aside of it is as it was left
-        return f"A message that {entry.id} changed is not stored any more: its client deleted it."
-    if store.look(entry.session).running and not _own_turn(store, entry):
-        return "A turn of this session is running, or was cut off."
-    try:
-        answered = _answered(store, entry)
-    except FormError:
-        form = "in a form that is not repaired (turns of it were taken back, say)"
-        return f"The session went on since {entry.id} {form}: what is put back may be refused for good."
-    return f"The session went on since {entry.id}: the model answered{answered}." if answered else None
-
-
-def _own_turn(store: Store, entry: Entry) -> bool:
-    """Whether the turn that is not ended is the one that the recovery was about."""
-    if not kind_info(entry.kind).open_turn:
-        return False
-    try:
-        messages = store.load(entry.session).messages
-    except FormError:  # what was repaired had another one
-        return False
-    turns = [m for m in messages if m.role == "assistant" and not m.completed]
-    newest = max(turns, key=lambda message: message.by_time, default=None)
-    return newest is not None and newest.id == entry.message
-
-
-def _answered(store: Store, entry: Entry) -> str:
-    """Tell in words where the model answered behind what had failed, be it with a tool call alone; "" where it did not.
-    A command of the user's is no answer, nor is one that was stopped before a word of it.
-
-    By the client's clock alone, which made all of them; only where that message is gone by ours, and then it may have
-    answered in another file of a thread, which has nothing of what was repaired.
-    """
-    session = store.load(entry.session)
-    ended = [m for m in session.messages if m.role == "assistant" and m.error is None and m.completed]
-    client = Clients(Config()).of(store)
-    answers = [m for m in ended if not client.by_shell(m) and (m.parts or not client.stopped(m))]
-    failed = session.message(entry.message)
-    if failed is None:
-        gone = ", and what had failed is not in it any more"
-        return gone if any(m.completed > entry.time * 1000 for m in answers) else ""
-    return ", on the repaired history" if any(m.by_time > failed.by_time for m in answers) else ""
 
 
 def _write(store: Store, ledger: Ledger, entry: Entry, todo: Sequence[Change], *, forced: bool) -> None:

@@ -194,6 +194,9 @@ def test_by_force_nothing_comes_back_into_what_the_client_deleted(
             shutil.rmtree(tree.root / "part" / message, ignore_errors=True)
             (tree.root / "message" / name / f"{message}.json").unlink()
     held = tree.files(), database.rows()
+    with pytest.raises(RefusedError, match="not stored any more: its client deleted it"):
+        undo(store, bench.ledger, entry(bench, event))
+    assert (tree.files(), database.rows()) == held
     back = undo(store, bench.ledger, entry(bench, event), force=True)
     assert [change.key for change in back] == [
         change.key for change in event.changes if store.read(change.key) is not None
