@@ -167,7 +167,7 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
                     at_once = many and not (config.dry_run or is_asked(arguments))
                     with bar.aside():
                         show_finding(out, finding, seen.whose)
-                        _show_planned(out, finding, None if arguments.dry_run else MOST, written=at_once)
+                        _show_planned(out, finding, None if arguments.dry_run else MOST, at_once=at_once)
                         out.print()
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
@@ -185,14 +185,17 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
-def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, written: bool = False) -> None:
-    """Print the changes; `written`: they are made before anybody can type what shows those that are not printed."""
+def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, at_once: bool = False) -> None:
+    """Print the changes; `at_once`: they are made before anybody can type what shows those that are not printed. Of a
+    repair that could not be made the ledger knows nothing.
+    """
     if finding.case is None:
         return
     show_changes(out, finding.case.store.content, finding.changes, most)
     if most is not None and len(finding.changes) > most:
-        dry = command_line("scan", "--dry-run", session=finding.failure.session)
-        print_wrapped(out, f"All of them: {command_line('show', finding.case.recovery) if written else dry}")
+        dry = f"All of them: {command_line('scan', '--dry-run', session=finding.failure.session)}"
+        shown = f"Once made, all of them: {command_line('show', finding.case.recovery)}"
+        print_wrapped(out, shown if at_once else dry)
 
 
 def _listed(

@@ -9,6 +9,8 @@ import pytest
 
 from recoveryd.cli import scan
 from recoveryd.clients import Config
+from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.core.errors import DiskError
 from recoveryd.core.model import Kind
 from recoveryd.diagnose import Context
 from recoveryd.heal.recovery import Recovery
@@ -116,8 +118,21 @@ class TestRepair:
             assert out.count("\n--- ") == scan.MOST
             assert f"... and {records - scan.MOST} more records" in out
             assert (all_of_it in " ".join(out.split())) == ("--repair" not in argv)
-        shown = f"All of them: recoveryd show {json.loads(run('history', '--json')[1])[0]['id']}"
+        shown = f"Once made, all of them: recoveryd show {json.loads(run('history', '--json')[1])[0]['id']}"
         assert shown in out, "nobody was asked: it is written by then"
+
+    def test_of_a_long_repair_that_can_not_be_made_nothing_is_said_that_the_ledger_does_not_know(
+        self, tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DiskError("Can't write: the disk is full.")
+
+        tree.stuck(many_blank_answers, EMPTY)
+        monkeypatch.setattr(OpencodeFiles, "apply", full)
+        code, out, _ = run("scan", "--repair", "--yes")
+        [named] = re.findall(r"recoveryd show (r\w{8})", out)
+        assert code == 1 and run("show", named)[0] == 3
+        assert f"Once made, all of them: recoveryd show {named}" in out
 
     def test_who_is_asked_is_told_how_to_see_all_of_it_before(self, tree: Tree) -> None:
         session = tree.stuck(many_blank_answers, EMPTY)
