@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from recoveryd.core import RecoverydError
@@ -17,6 +18,7 @@ from recoveryd.disk.owners import check_owner, foreign
 
 _ASIDE, _RANDOM = ".recoveryd-", 5  # how a file that is being written is called, and the bytes of chance behind that
 _LOCK = ".recoveryd-lock"
+_OF_A_DATABASE = ("-wal", "-shm", "-journal")
 _LONG_S = 3600.0  # nothing takes so long to be written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -122,9 +124,10 @@ def beside(path: Path, *, mode: int = 0o600, new: bool = False, lasting: bool = 
 
 def remove_left_over(folder: Path) -> None:
     """Remove what `beside` had begun in a folder of ours when its process was killed: a file of this user, under such a
-    name. Raises OSError.
+    name, or what SQLite had put beside it. Raises OSError.
     """
-    for left in folder.glob(f"{_ASIDE}{'[0-9a-f]' * 2 * _RANDOM}"):
+    begun = f"{_ASIDE}{'[0-9a-f]' * 2 * _RANDOM}"
+    for left in chain.from_iterable(folder.glob(begun + suffix) for suffix in ("", *_OF_A_DATABASE)):
         with suppress(FileNotFoundError):
             found = left.lstat()
             ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()

@@ -192,6 +192,17 @@ def test_what_a_killed_process_had_begun_is_removed_once_nobody_writes_it_any_mo
         assert begun.exists() and not left.exists()
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_so_is_what_sqlite_had_put_beside_it(home: Path, suffix: str) -> None:
+    """A first start that was killed left them for good."""
+    left, own = home / f".recoveryd-0123456789{suffix}", home / f"ledger.db{suffix}"
+    for path in (left, own):
+        path.write_bytes(b"half")
+        os.utime(path, (0, 0))
+    private_files.remove_left_over(home)
+    assert own.exists() and not left.exists()
+
+
 def test_nothing_but_such_a_file_goes(home: Path) -> None:
     """A folder of such a name kept the ledger from being opened."""
     folder, named, link = (home / f".recoveryd-{name}" for name in ("0123456789", "notes", "9876543210"))
