@@ -184,6 +184,16 @@ def test_a_run_that_is_somebody_elses_is_left_alone(run: Run, tree: Tree) -> Non
             assert code == expected and f"pid {os.getpid()}" in err
 
 
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("in_terminal", [True, False])
+def test_how_to_end_it_there_is_told(run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch, in_terminal: bool) -> None:
+    """By `nohup recoveryd run &`, say, nobody can press Ctrl-C."""
+    monkeypatch.setattr(os, "isatty", lambda _: in_terminal)
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        told = run("stop")[2]
+    assert ("End it there: Ctrl-C." in told, f"`kill {os.getpid()}`" in told) == (in_terminal, not in_terminal)
+
+
 @pytest.mark.parametrize("how", ["no manager", "no unit"])
 def test_a_service_that_the_manager_does_not_end_is_told_with_what_does(
     run: Run, fakes: Fakes, tree: Tree, monkeypatch: pytest.MonkeyPatch, how: str
