@@ -91,6 +91,9 @@ context_overflow
 
 LIKELY = read(
     """
+none
+  Anthropic's system: system#text: cache_control cannot be set for empty text
+  Anthropic's system: system#cache_control cannot be set for empty text
 media_rejected
   Anthropic, a cut path [unless download, fetch]: image.source | document.source | pdf.source
 """

@@ -42,7 +42,7 @@ _FAMILIES = (
         "the model. The provider does not offer it, or not to this account: choose another one, or ask for access.",
     ),
     (
-        r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
+        r"api.?key(?! id: )|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|token refresh failed|invalid_grant"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
@@ -57,6 +57,11 @@ _FAMILIES = (
         r"system message must be (at the beginning|the first)",
         "the system prompt, which the model's template takes only once, at the beginning. Look at what the client's "
         "plugins add to it, or give the server another template.",
+    ),
+    (
+        r"system(\.\d{1,4})?(\.text)?: (text content blocks must|cache_control cannot be set for empty)",
+        "an empty text in the system prompt. Look at the instructions that the client sends, and at what its plugins "
+        "add to them.",
     ),
     (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"

@@ -337,6 +337,8 @@ def test_sentences_of_gateways_and_servers_that_were_met_later(text: str, kind: 
         "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34238.",
         "system: text content blocks must be non-empty",
         "system.0.text: text content blocks must contain non-whitespace text",
+        "system.1.text: cache_control cannot be set for empty text blocks",
+        "system: cache_control cannot be set for empty text blocks",
         "tools.3.custom.input_schema: JSON schema is invalid",
         "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
         "Invalid 'tools[0].function.name': string does not match pattern.",

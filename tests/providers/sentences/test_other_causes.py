@@ -58,6 +58,8 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ('Error rendering prompt with jinja template: "System message must be at the beginning.".', "system prompt"),
         (api_error("Jinja Exception: System message must be at the beginning.", 500), "system prompt"),
         ("chat template rejected the request: System message must be the first message", "system prompt"),
+        ("system: text content blocks must be non-empty", "empty text in the system prompt"),
+        ("system.1.text: cache_control cannot be set for empty text blocks", "empty text in the system prompt"),
         ("Failed to call a function. Please adjust your prompt. See 'failed_generation'.", "just made"),
         (
             "tool call validation failed: attempted to call tool 'api_key' which was not in request.tools",
@@ -89,6 +91,11 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ("Effort 'max' isn't available with thinking turned off on this model", "setting"),
         ("The model has reached its context window limit.", "compact"),
         ("This content was flagged for possible cybersecurity risk.", "filter"),
+        (
+            "Content violates usage guidelines. Team: 1f2e, API key ID: 9a8b, Model: grok-4, Failed check: "
+            "SAFETY_CHECK_TYPE_BIO",
+            "filter",
+        ),
         ("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.", "filter"),
         ('{"type":"overloaded_error","message":"Overloaded"}', "server"),
         ("<html><h1>502 Bad Gateway</h1></html>", "server"),
