@@ -18,7 +18,7 @@ from recoveryd.core.model import Event, Outcome
 from tests.conftest import Run
 from tests.support.build import MODEL, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
-from tests.support.database import Base
+from tests.support.database import NEW, SCHEMAS, Base
 from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
 from tests.support.parts import Part
 from tests.support.trees import Bench, Tree
@@ -244,9 +244,9 @@ def _refused_by_qwen(session: SessionBuilder) -> None:
     session.assistant(error=error, finish=None)
 
 
-def _made_shorter(tmp_path: Path, tree: Tree, planted: Planted) -> tuple[Event, float, list[Part]]:
+def _made_shorter(tmp_path: Path, tree: Tree, planted: Planted, version: str = NEW) -> tuple[Event, float, list[Part]]:
     """What became of it, what is told to be sent now in thousands of tokens, and what is stored then."""
-    base = Base(tree.root.parent / "opencode.db", clock=time.time)
+    base = Base(tree.root.parent / "opencode.db", version, clock=time.time)
     write_sqlite(planted, base.path)
     [failure] = [look.failure for look in [base.store.look(planted.id)] if look.failure]
     event = Bench(tmp_path).recovery.attempt(case(base.store, failure)).event
@@ -257,12 +257,13 @@ def _made_shorter(tmp_path: Path, tree: Tree, planted: Planted) -> tuple[Event, 
     return event, int(told[1]), parts
 
 
-def test_the_thinking_that_newer_clients_send_by_chat_completions_is_weighed(tmp_path: Path, tree: Tree) -> None:
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_the_thinking_that_goes_back_by_chat_completions_is_weighed(tmp_path: Path, tree: Tree, version: str) -> None:
     """Without it all of its tokens were those of the system prompt and tools: nothing stored could help."""
     session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN)
     LONG["thinking"].turns(session, random.Random(7))
     _refused_by_qwen(session)
-    event, told, parts = _made_shorter(tmp_path, tree, spent(session.planted()))
+    event, told, parts = _made_shorter(tmp_path, tree, spent(session.planted()), version)
     assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
     sent = (BASE + sum(map(weight, parts)) // PER_TOKEN) / 1000
     assert abs(told - sent) < 0.03 * sent

@@ -160,7 +160,7 @@ def _mixed(share: float) -> Planted:
 
 
 def _tokens(session: Session) -> int:
-    """What a server counts of all that 1.18 sends it."""
+    """What a server counts of all that the client sends it."""
     sent = 0
     for part in (part for message in session.messages for part in message.parts):
         data = dict(part.data or {})
@@ -177,7 +177,7 @@ def _by_chat(name: str, planted: Planted) -> tuple[Session, Failure]:
     return session, Failure(session.store, session.id, "msg_zzz", 0, RecordedError(), *who)
 
 
-@pytest.mark.parametrize("form", ["new", "fork"])
+@pytest.mark.parametrize("form", ["old", "paged", "new", "fork"])
 @pytest.mark.parametrize("what", ["thinking", "30%", "60%"])
 @pytest.mark.parametrize("name", ["qwen", "glm", "deepseek-reasoner", "kimi-custom"])
 def test_thinking_that_goes_back_by_chat_completions_is_weighed(name: str, what: str, form: str) -> None:
@@ -206,12 +206,12 @@ def test_thinking_that_goes_back_by_chat_completions_is_weighed(name: str, what:
 @pytest.mark.parametrize("form", ["old", "paged", "new", "fork"])
 @pytest.mark.parametrize("name", ["gpt", "xai", "mistral", "litellm"])
 def test_the_rules_are_held_to_requests_without_that_thinking(name: str, form: str) -> None:
-    """Nor do others send it: OpenCode before 1.18, and other SDKs; Anthropic behind LiteLLM does not get it."""
+    """Nor do other SDKs send it; Anthropic behind LiteLLM does not get it."""
     session, failure = _by_chat(name, _mixed(0.3))
     protocol = protocol_of(failure)
     for wire in wires_of(failure, protocol, [Form.named(form)]):
         assert not any(block.is_thinking for block in wire.build(session).blocks())
-        sent = protocol == "openai.chat" and form in ("new", "fork")
+        sent = protocol == "openai.chat"
         assert any(block.is_thinking for block in weighed(wire).build(session).blocks()) is sent
 
 

@@ -1,8 +1,8 @@
 """What `@ai-sdk/openai-compatible` sends for a stored session, but for its reasoning: each message a turn of its own.
 
-Whether reasoning goes back, and under which name, hangs on what the client knows of the model; nothing is judged by it
-here, but 1.18 sends it in any case, so a length is. Held to the bodies that the real client sent
-(tests/e2e/test_families.py).
+Under which name reasoning goes back hangs on what the client knows of the model; nothing is judged by it here, but
+every version sends it in any case, so a length is (seen on 1.1.53, 1.2.1, 1.18.34 and Kilo 7.7.9). Held to the bodies
+that the real client sent (tests/e2e/test_families.py).
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ class XaiChat(OpenaiCompatible):
 
 def weighed(wire: Wire) -> Wire:
     """Return the wire that shows all that is sent, by which a length is measured."""
-    if isinstance(wire, OpenaiCompatible) and wire.protocol == "openai.chat" and wire.form.sends_reasoning:
+    if isinstance(wire, OpenaiCompatible) and wire.protocol == "openai.chat":
         return replace(wire, weighs=True)
     return wire

@@ -31,7 +31,6 @@ class Form:
     system_is_item: bool  # OpenAI's Responses API has the system prompt as its first item; not with a login of ChatGPT
     ties_by_id: bool  # of one millisecond, messages go by id; before, by what the database has: see `Message.row`
     bare_prompts: bool  # a prompt is sent as it is; Kilo puts a text behind each, old ones too, and stores none of them
-    sends_reasoning: bool  # by chat completions an answer's reasoning goes back, of the model that is asked
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 
