@@ -18,7 +18,7 @@ from recoveryd.core.model import Event, Outcome
 from tests.conftest import Run
 from tests.support.build import MODEL, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
-from tests.support.database import NEW, SCHEMAS, Base
+from tests.support.database import NEW, OLD, SCHEMAS, Base
 from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
 from tests.support.parts import Part
 from tests.support.trees import Bench, Tree
@@ -264,6 +264,25 @@ def test_the_thinking_that_goes_back_by_chat_completions_is_weighed(tmp_path: Pa
     LONG["thinking"].turns(session, random.Random(7))
     _refused_by_qwen(session)
     event, told, parts = _made_shorter(tmp_path, tree, spent(session.planted()), version)
+    assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
+    sent = (BASE + sum(map(weight, parts)) // PER_TOKEN) / 1000
+    assert abs(told - sent) < 0.03 * sent
+
+
+@pytest.mark.parametrize("with_total", [True, False])
+def test_thinking_that_older_clients_store_twice_is_weighed(tmp_path: Path, tree: Tree, *, with_total: bool) -> None:
+    """1.2 stores it beside an output that it is in, as the provider told it, and 1.1 no total: what came since an
+    answer seemed less by its thinking, as if that did not count.
+    """
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, title="My session", model=QWEN)
+    LONG["thinking"].turns(session, random.Random(7))
+    _refused_by_qwen(session)
+    planted = spent(session.planted())
+    for tokens in (message["tokens"] for message in planted.messages if "total" in message.get("tokens", {})):
+        tokens["reasoning"] = tokens["output"] - 20
+        if not with_total:
+            del tokens["total"]
+    event, told, parts = _made_shorter(tmp_path, tree, planted, OLD)
     assert (event.outcome, set(event.actions)) == (Outcome.HEALED, {"set_aside_old_thinking"}), event.detail
     sent = (BASE + sum(map(weight, parts)) // PER_TOKEN) / 1000
     assert abs(told - sent) < 0.03 * sent

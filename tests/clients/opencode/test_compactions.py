@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.editor import Marks
 from recoveryd.core.edits import edited
-from recoveryd.core.model import Session
+from recoveryd.core.model import RecordedError, Session
 from tests.support.build import SessionBuilder, api_error, tool
 from tests.support.long_sessions import LONG, bash, words
 from tests.support.values import as_failure, as_session
@@ -134,6 +135,30 @@ def test_usage_that_is_none(tokens: Any) -> None:
     s.assistant("hello", tokens=tokens)
     session = as_session(s.planted())
     assert list(token_usage.usages(session, as_failure(session, api_error()))) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "total", "protocol", "answered"),
+    [
+        (200, 1300, "openai.chat", 300),  # 1.18
+        (300, 1300, "openai.chat", 300),  # 1.2
+        (300, None, "openai.chat", 300),  # 1.1
+        (300, None, "openai.responses", 300),
+        (50, None, "openai.chat", 150),  # it can't be in it
+        (200, None, "google.generate", 300),  # Google never counts it in
+        (200, 1300, "google.generate", 300),
+    ],
+)
+def test_the_thinking_of_an_answer_is_counted_once(
+    output: int, total: int | None, protocol: str, answered: int
+) -> None:
+    s = SessionBuilder(seed=3)
+    s.user("hello")
+    tokens = {"input": 1000, "output": output, "reasoning": 100, "cache": {"read": 0, "write": 0}}
+    s.assistant("hello", tokens={**tokens, "total": total} if total else tokens)
+    session = as_session(s.planted())
+    failure = replace(as_failure(session, api_error()), provider="own", error=RecordedError(), protocol=protocol)
+    assert [one.answered for one in token_usage.usages(session, failure)] == [answered]
 
 
 def test_usage_of_answers_but_not_of_summaries_and_failures() -> None:
