@@ -17,6 +17,7 @@ _NOTHING = (
     r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
     r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
 )
+_FILTER = "the provider's filter. Put what you asked in other words."
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
     (
@@ -41,8 +42,9 @@ _FAMILIES = (
         r"|use.case (form|details)",
         "the model. The provider does not offer it, or not to this account: choose another one, or ask for access.",
     ),
+    (r"content violates usage guidelines", _FILTER),  # xAI's, whose 403 speaks of a permission and names the key
     (
-        r"api.?key(?! id: )|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
+        r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|token refresh failed|invalid_grant"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
@@ -113,7 +115,7 @@ _FAMILIES = (
     (
         r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
         r"|inappropriate content|content exists risk|敏感|不安全|违规",
-        "the provider's filter. Put what you asked in other words.",
+        _FILTER,
     ),
     (
         r"could not parse the json body",

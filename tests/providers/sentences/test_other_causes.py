@@ -19,6 +19,17 @@ from tests.support.parts import api_error
 
 MAY_NOT_EXIST = "It may not exist or you may not have access to it. Run --model to pick a different model."
 
+XAI_FILTER = (
+    "Content violates usage guidelines. Team: 1f2e, API key ID: 9a8b, Model: grok-4, Failed check: "
+    "SAFETY_CHECK_TYPE_BIO"
+)
+
+
+def _blocked(code: str) -> dict[str, Any]:
+    """What xAI's filter blocks, as a client keeps it: the code is that of an account that may not."""
+    body = json.dumps({"code": code, "error": XAI_FILTER})
+    return {"name": "APIError", "data": {"message": f"Forbidden: {body}", "statusCode": 403, "responseBody": body}}
+
 
 def _not_found(message: str, body: str) -> dict[str, Any]:
     """The error of an answer that does not have the form of the API that was asked."""
@@ -91,11 +102,10 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ("Effort 'max' isn't available with thinking turned off on this model", "setting"),
         ("The model has reached its context window limit.", "compact"),
         ("This content was flagged for possible cybersecurity risk.", "filter"),
-        (
-            "Content violates usage guidelines. Team: 1f2e, API key ID: 9a8b, Model: grok-4, Failed check: "
-            "SAFETY_CHECK_TYPE_BIO",
-            "filter",
-        ),
+        (XAI_FILTER, "filter"),
+        (_blocked("The caller does not have permission to execute the specified operation"), "filter"),
+        (_blocked("permission-denied"), "filter"),
+        (api_error("Content violates usage guidelines.", 403), "filter"),
         ("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.", "filter"),
         ('{"type":"overloaded_error","message":"Overloaded"}', "server"),
         ("<html><h1>502 Bad Gateway</h1></html>", "server"),
