@@ -17,6 +17,7 @@ _NOTHING = (
     r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
     r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
 )
+_TOOLS = "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins."
 _FILTER = "the provider's filter. Put what you asked in other words."
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
@@ -24,6 +25,7 @@ _FAMILIES = (
         r"tool_use_failed|failed to call a function\. please|tool call validation failed",  # first: it quotes any words
         "a call that the model just made, and the provider does not take. Send the prompt again.",
     ),
+    (r"function_declarations\[", _TOOLS),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
     (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
         r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
@@ -70,7 +72,7 @@ _FAMILIES = (
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
         r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
         r"|only supports function tools",
-        "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
+        _TOOLS,
     ),
     (
         r"reached (its|the) context window limit",

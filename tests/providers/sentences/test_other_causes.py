@@ -234,6 +234,8 @@ SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not
         ),
         (_beside_a_call("name: Invalid function name, with a maximum length of 64."), "about the tools"),
         (_beside_a_call("parameters.properties: should be non-empty for OBJECT type"), "about the tools"),
+        (_beside_a_call("parameters.properties[api_key].enum: only allowed for STRING type"), "about the tools"),
+        (_beside_a_call("parameters.properties[quota].items: missing field."), "about the tools"),
         (api_error("tools: array too long. Expected at most 128, but got 168 instead.", 400), "tools"),
         (api_error("API version not supported", 400), "setting"),
         (api_error(f"litellm.BadRequestError: OpenAIException - {NO_INCLUDE}. Received Model Group=x", 400), "setting"),
