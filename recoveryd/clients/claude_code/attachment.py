@@ -7,14 +7,18 @@ tests/e2e/claude_code/test_wire.py and test_heal.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from recoveryd.core import Json
+from recoveryd.core import Json, Message
 
 QUEUED = "queued_command"
 _OF_DOCUMENT = ("type", "source", "title", "context", "citations")  # what is sent of one
+# Models that are sent no message of the client's own in mid-conversation, so that prompts which waited stay where they
+# are: all before Opus 4.8 (2.1.332).
+_IN_PLACE = re.compile(r"claude-3|-(opus|sonnet|haiku)-4(?!-[89])")
 _Held = tuple[Json, Callable[[str], None]]  # an image or document as it is sent, and what puts words in its place
 
 
@@ -28,6 +32,25 @@ def put_words(attachment: object, words: Mapping[int, str]) -> None:
     for number, (_, put) in enumerate(list(_held(attachment))):
         if number in words:
             put(words[number])
+
+
+def in_sent_order(messages: Iterable[Message], model: str) -> list[Message]:
+    """Put what is attached to a prompt before it: a file also before prompts that waited, which are attached, too,
+    where the model that is asked has those last.
+    """
+    found: list[Message] = []
+    for message in messages:
+        at = len(found)
+        while message.data.get("attached") and at and _goes_before(message, found[at - 1], model):
+            at -= 1
+        found.insert(at, message)
+    return found
+
+
+def _goes_before(attached: Message, other: Message, model: str) -> bool:
+    if other.data.get("attached"):
+        return "added" in attached.data and bool(other.data.get("waited")) and not _IN_PLACE.search(model)
+    return other.role == "user" and not any(part.type == "tool_result" for part in other.parts)
 
 
 def _held(attachment: object) -> Iterator[_Held]:

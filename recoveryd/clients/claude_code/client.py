@@ -11,6 +11,7 @@ from recoveryd.clients.claude_code import transcript_paths
 from recoveryd.clients.claude_code.session_status import PROVIDER
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts, find_stores
+from recoveryd.clients.claude_code.transcript import model_of
 from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
@@ -112,9 +113,7 @@ class ClaudeCode(WithoutServer):
         newest = session.newest
         if newest is None:
             return None
-        answer = next((m.data for m in reversed(session.messages) if "modelID" in m.data), {})
-        asked = "" if answer.get("renamed") else newest.data.get("asked")  # as `session_status` has it
-        model = str(asked or answer.get("modelID", ""))
+        model = model_of(session)
         return Failure(session.store, session.id, newest.id, newest.created, provider=PROVIDER, model=model)
 
     def by_shell(self, message: Message) -> bool:

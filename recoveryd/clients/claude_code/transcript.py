@@ -265,6 +265,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     content = line.content
     said |= {"command": True} if line.command else {}
     said |= {"attached": True} if line.attached else {}
+    said |= {"waited": True} if line.waited else {}
     said |= {"added": True} if not mine and not line.prompts else {}
     said |= {"call_line": line.call_line} if line.call_line else {}
     said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"
@@ -274,6 +275,14 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
         for index, block in enumerate(blocks if isinstance(blocks, list) else ())
     )
     return Message(line.uuid, said, parts, line.raw, number + 1)
+
+
+def model_of(session: Session) -> str:
+    """Return the model that the next prompt asks; "" where that is not known."""
+    answer = next((m.data for m in reversed(session.messages) if "modelID" in m.data), {})
+    newest = session.newest
+    asked = "" if newest is None or answer.get("renamed") else newest.data.get("asked")  # as `session_status` has it
+    return str(asked or answer.get("modelID", ""))
 
 
 def part_id(uuid: str, index: int) -> str:

@@ -133,6 +133,12 @@ class Line:
         return told.get("commandMode") == "prompt" and isinstance(origin, Mapping) and origin.get("kind") == "human"
 
     @property
+    def waited(self) -> bool:
+        """Whether it is such a prompt, and recorded as a turn of its user's: its place among files hangs on that."""
+        told = self._attachment
+        return self.queued and isinstance(told, Mapping) and told.get("humanTurn") is True
+
+    @property
     def attached(self) -> bool:
         """Whether the client attached images, documents or a queued prompt: of all else that it attaches, none is the
         user's.

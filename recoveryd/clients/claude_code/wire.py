@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, ClassVar
 
+from recoveryd.clients.claude_code.attachment import in_sent_order
 from recoveryd.clients.claude_code.edited_lines import MARK
+from recoveryd.clients.claude_code.transcript import model_of
 from recoveryd.core import HALF, Block, Json, Message, Part, Request, Session, Turn
 
 PROMPT = "continue"  # stands for what the user will type next
@@ -72,7 +74,11 @@ class ClaudeCodeWire:
         return self._built(session, None)
 
     def _built(self, session: Session, prompt: _Draft | None) -> Request:
-        drafts = [draft for message in _attached_first(session) if (draft := _drafted(message)) is not None]
+        drafts = [
+            draft
+            for message in in_sent_order(session.messages, model_of(session))
+            if (draft := _drafted(message)) is not None
+        ]
         last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
         goes_on = prompt is not None and last is not None and last.error is None
         newest = _cut_off(session, drafts) if goes_on else []
@@ -87,22 +93,6 @@ class ClaudeCodeWire:
             drafts, asked = [*drafts, *asked], []
         drafts = [*_paired(drafts, cut_off), *asked]
         return Request(tuple(Turn(d.role, tuple(d.blocks), tuple(d.origins)) for d in drafts), padded=True)
-
-
-def _attached_first(session: Session) -> list[Message]:
-    """Put what is attached to a prompt before it: a file also before prompts that waited, which are attached, too."""
-    found: list[Message] = []
-    for message in session.messages:
-        at = len(found)
-        while message.data.get("attached") and at and _goes_before(message, found[at - 1]):
-            at -= 1
-        found.insert(at, message)
-    return found
-
-
-def _goes_before(attached: Message, other: Message) -> bool:
-    prompt = other.role == "user" and not any(part.type == "tool_result" for part in other.parts)
-    return prompt and (not other.data.get("attached") or ("added" in attached.data and "added" not in other.data))
 
 
 def _drafted(message: Message) -> _Draft | None:

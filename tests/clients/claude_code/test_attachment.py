@@ -101,19 +101,34 @@ def test_what_holds_no_image_is_passed_over(attachment: Any) -> None:
     assert len(list(ClaudeCodeWire().build(session).blocks())) == 3
 
 
-def test_a_file_is_sent_before_the_prompts_that_waited() -> None:
-    """As 2.1.330 does (`attached-queued-files` of tests/e2e/claude_code/test_wire.py): it stands at another place."""
+@pytest.mark.parametrize(
+    ("model", "turn", "order"),
+    [
+        ("claude-opus-4-8", True, (2, 4, 6, 1, 3, 5)),
+        ("glm-4.6", True, (2, 4, 6, 1, 3, 5)),
+        ("claude-opus-4-7", True, (1, 2, 3, 4, 6, 5)),
+        ("claude-opus-4-20250514", True, (1, 2, 3, 4, 6, 5)),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", True, (1, 2, 3, 4, 6, 5)),
+        ("claude-3-7-sonnet-20250219", True, (1, 2, 3, 4, 6, 5)),
+        ("claude-opus-5-5", None, (1, 2, 3, 4, 6, 5)),
+    ],
+)
+def test_whether_a_file_is_sent_before_the_prompts_that_waited(
+    model: str, turn: bool | None, order: tuple[int, ...]
+) -> None:
+    """As 2.1.332 does (`attached-queued-files` of tests/e2e/claude_code/test_wire.py): it stands at another place."""
     made = Transcript()
     made.assistant(text("a"), call(call_id="t1"))
     made.result("t1")
     for number in (1, 3):
-        queued(made, pasted(number))
+        queued(made, pasted(number), humanTurn=turn)
         image_file(made, number + 1)
     made.user([text("and this"), pasted(5)])
     image_file(made, 6)
     made.assistant(text("done"))
+    made.by(model)
     sent = [block.body for block in ClaudeCodeWire().build(read(made)).blocks() if block.type == "image"]
-    assert [one["source"]["data"] for one in sent] == [pasted(n)["source"]["data"] for n in (2, 4, 6, 1, 3, 5)]
+    assert [one["source"]["data"] for one in sent] == [pasted(n)["source"]["data"] for n in order]
 
 
 def test_a_prompt_that_waited_counts_as_a_turn_and_an_attached_file_does_not() -> None:

@@ -86,12 +86,12 @@ def _queued(t: Transcript, *, cut_off: bool = False) -> None:
         t.assistant(_DONE)
 
 
-def _queued_files(t: Transcript) -> None:
+def _queued_files(t: Transcript, **fields: object) -> None:
     """Two prompts that waited, each with a file, before one that did not."""
     t.assistant(text("a"), call(call_id="t1"))
     t.result("t1")
     for number in (0, 2):
-        queued(t, pasted(number))
+        queued(t, pasted(number), **fields)
         image_file(t, number + 1)
     t.user([text("[Request interrupted by user]")])
     t.user([text("and this, @shot5.png"), pasted(4)])
@@ -141,6 +141,7 @@ ATTACHED: Mapping[str, Callable[[Transcript], object]] = {
     "attached-queued": _queued,
     "attached-queued-cut-off": partial(_queued, cut_off=True),
     "attached-queued-files": _queued_files,
+    "attached-queued-files-of-no-turn": partial(_queued_files, humanTurn=None),
     "attached-queued-documents": _queued_documents,
     "attached-behind-refusal": _behind_refusal,
     "attached-unanswered": _unanswered,

@@ -88,11 +88,12 @@ class ClaudeCode:
         """A session of this client's folder, yet to be written."""
         return Transcript(cwd=str(self.folder))
 
-    def prompt(self, session: str, text: str = "continue", folder: Path | None = None) -> Asked:
-        """Go on with a stored session, in its own folder or another one."""
+    def prompt(self, session: str, text: str = "continue", folder: Path | None = None, *, model: str = "") -> Asked:
+        """Go on with a stored session, in its own folder or another one. `model`: another one than its own newest."""
         before = len(self.provider.requests)
+        asked = ("--model", model) if model else ()
         done = subprocess.run(
-            self.command("-p", text, "--output-format", "json", "--resume", session),
+            self.command("-p", text, "--output-format", "json", "--resume", session, *asked),
             env=self.env,
             cwd=folder or self.folder,
             stdin=subprocess.DEVNULL,

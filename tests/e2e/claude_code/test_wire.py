@@ -15,6 +15,7 @@ from tests.e2e.claude_code.client import ClaudeCode, sent
 from tests.e2e.claude_code.run import client
 from tests.e2e.claude_code.shapes import SOUND, STUCK, Shape, built
 from tests.e2e.install import UnavailableError
+from tests.support.transcript import Transcript
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -47,9 +48,20 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeCode]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_request_is_the_one_that_the_client_sends(there: ClaudeCode, name: str) -> None:
-    made = built(there.new(), EVERY[name])
+    _is_sent(there, built(there.new(), EVERY[name]))
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-7", "claude-opus-4-8"])
+def test_prompts_that_waited_go_before_files_where_the_model_is_older(there: ClaudeCode, model: str) -> None:
+    """The client goes by the model's name."""
+    made = built(there.new(), ATTACHED["attached-queued-files"])
+    made.by(model)
+    _is_sent(there, made, model)
+
+
+def _is_sent(there: ClaudeCode, made: Transcript, model: str = "") -> None:
     made.write(there.projects)
-    asked = there.prompt(made.session)
+    asked = there.prompt(made.session, model=model)
     assert asked.requests, asked.output
     read = transcript.session("s", made.session, transcript.read(made.raw().split(b"\n")), None)
     expected = [(turn.role, dict(block.body)) for turn in ClaudeCodeWire().build(read).turns for block in turn.blocks]
