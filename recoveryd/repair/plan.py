@@ -84,14 +84,15 @@ def claims_of(given: PlanInput, request: Request) -> Claims:
 
 
 def _of_one_of_several(given: PlanInput) -> bool:
-    """Whether an error is of an image or document, not of all of a request, or of how many it has, where it says how
-    many it may have: it stands at a place, or some are sent.
+    """Whether an error is of an image or document, not of all of a request: it stands at a place, or some are sent.
+    Where it says how many there may be, more than those.
     """
     said = given.evidence
-    if said.kind is not Kind.MEDIA_REJECTED or said.over is Limit.REQUEST or said.most_media:
+    if said.kind is not Kind.MEDIA_REJECTED or said.over is Limit.REQUEST:
         return False
     sent = given.wires[0].build(given.session).blocks()
-    return said.position is not None or any(True for block in sent for _ in given.provider.sources(block.body))
+    many = sum(1 for block in sent for _ in given.provider.sources(block.body))
+    return many > said.most_media if said.most_media else said.position is not None or many > 0
 
 
 def _named(given: PlanInput) -> Block | None:

@@ -560,6 +560,20 @@ _NO_PLACE = {
 }
 
 
+@pytest.mark.parametrize(("most", "known"), [(1, WHICH_IS_NOT_KNOWN), (2, NOTHING_EXPLAINS)])
+def test_that_a_prompt_has_more_pictures_than_a_server_takes_is_not_told_as_explained_by_nothing(
+    most: int, known: str
+) -> None:
+    """They are the user's, of one prompt: recoveryd takes none of them out. Where fewer are stored, none is meant."""
+    builder = SessionBuilder(seed=1)
+    builder.user("look")
+    builder.assistant("fine")
+    builder.user("and here", *SHOTS[:2])
+    session = as_session(FAMILIES["mistral"].dressed(builder.planted()))
+    made = planned(FAMILIES["mistral"], session, "new", f"At most {most} image(s) may be provided in one prompt.")
+    assert made == Refusal(known, understood=False)
+
+
 @pytest.mark.parametrize("family", _NO_PLACE)
 @pytest.mark.parametrize(("shots", "known"), [(2, "which"), (0, "nothing")])
 def test_which_of_several_pictures_is_meant_is_told_as_not_known(family: str, shots: int, known: str) -> None:
