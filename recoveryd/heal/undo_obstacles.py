@@ -39,9 +39,11 @@ def obstacle_of(store: Store, entry: Entry, changes: Sequence[Change]) -> str | 
     changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
     if changed:
         those = changed[0] + (f" and {len(changed) - 1} more" if len(changed) > 1 else "")
-        if not any(store.read_all(changed)):
-            return f"Of what {entry.id} changed, {those} is not stored any more: its client deleted it."
-        return f"{those} changed since {entry.id}."
+        if any(now is not None for now in store.read_all(changed)):
+            return f"{those} changed since {entry.id}."
+        gone = "is not stored any more: its client deleted it"
+        gone = gone if len(changed) == 1 else "are not stored any more: their client deleted them"
+        return f"Of what {entry.id} changed, {those} {gone}."
     # What was set aside of a deleted message is as it was left: not there.
     if entry.outcome not in CUT_OFF and keys_of_lost(store, entry, changes):
         return f"A message that {entry.id} changed is not stored any more: its client deleted it."

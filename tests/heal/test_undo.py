@@ -206,6 +206,26 @@ def test_by_force_nothing_comes_back_into_what_the_client_deleted(
     assert finish_interrupted(store, bench.ledger) == []
 
 
+def test_a_file_that_is_empty_is_not_told_as_deleted(tree: Tree, bench: Bench) -> None:
+    """A client that was killed between emptying and writing it leaves it so."""
+
+    def two_blank_answers(session: SessionBuilder) -> None:
+        for _ in range(2):
+            blank_answer(session)
+
+    event = healed(tree, bench, tree.stuck(two_blank_answers, EMPTY))
+    files = [tree.root / change.key for change in event.changes if change.after is not None]
+    assert len(files) == 2
+    for path in files:
+        path.write_bytes(b"")
+    with pytest.raises(RefusedError, match="and 1 more changed since"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+    for path in files:
+        path.unlink()
+    with pytest.raises(RefusedError, match="and 1 more are not stored any more: their client deleted them"):
+        undo(tree.store, bench.ledger, entry(bench, event))
+
+
 @pytest.mark.parametrize("rows", [False, True])
 def test_what_was_set_aside_of_a_deleted_message_comes_back_nowhere(
     tree: Tree, bench: Bench, tmp_path: Path, rows: bool
