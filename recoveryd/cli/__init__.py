@@ -26,20 +26,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 fine, 1 something is wrong, 2 usage, 3 not found, 4 refused, 75 busy,
     78 bad configuration."""
     _make_streams_usable()
+    code = 0
     try:
         try:
-            return _run(argv)
+            code = _run(argv)
         finally:
             sys.stdout.flush()  # what can't be written, the help too, is found out here and not when Python ends
     except BrokenPipeError:
-        to_nowhere(sys.stdout)  # `recoveryd history | head`: nobody reads on, which is no error
-        return 0
+        to_nowhere(sys.stdout)  # `recoveryd history | head`: nobody reads on, which is no error, nor hides one
     except OSError as error:
         if error.filename is not None or error.errno not in _NOT_WRITTEN:
             raise
         to_nowhere(sys.stdout)
         complain(f"The output can't be written: {error.strerror or error}.")
         return 1
+    return code
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -62,7 +63,10 @@ def _run(argv: Sequence[str] | None) -> int:
             return int(arguments.run(arguments))
     except RecoverydError as error:
         if as_json:
-            error_document(error)
+            try:
+                error_document(error)
+            except BrokenPipeError:
+                to_nowhere(sys.stdout)
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:

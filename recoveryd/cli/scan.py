@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ from recoveryd.cli.common import (
     with_clients,
 )
 from recoveryd.cli.findings import Finding, ended_words, finding_ahead, finding_of, show_finding
-from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes
+from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes, to_nowhere
 from recoveryd.cli.progress import Bar
 from recoveryd.cli.repairing import repair_found
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
@@ -98,7 +99,11 @@ def scan(arguments: argparse.Namespace) -> int:
         for store in stores_of(config, client_meant(arguments, whose)) if repairs else ():
             with suppress(RecoverydError):  # what can't be read is said by the look
                 follow_moved(store, ledger)
-        seen = _look(arguments, recovery, whose, before_question(arguments) if repairs else console())
+        try:
+            seen = _look(arguments, recovery, whose, before_question(arguments) if repairs else console())
+        except BrokenPipeError:  # `recoveryd scan --dry-run | head`: what is shown by then is stuck
+            to_nowhere(sys.stdout)
+            return WRONG
         if arguments.session and not seen.sessions:
             raise _not_here(arguments, config, whose, seen)
         if seen.due and repairs:
@@ -225,7 +230,7 @@ def _listed(
 def _unread(store_id: str, error: RecoverydError, arguments: argparse.Namespace, seen: _Seen) -> None:
     seen.unreadable[store_id] = str(error)
     if not arguments.json:
-        console(stderr=True).print(f"recoveryd: {plain(str(error))}")
+        console(stderr=True, goes_on=True).print(f"recoveryd: {plain(str(error))}")
 
 
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:

@@ -865,6 +865,38 @@ def test_repairs_that_nobody_reads_of_are_made_all_the_same(tree: Tree, run: Run
     assert read_by_head("scan") == (0, b"")
 
 
+def left_at_once(*argv: str, both: bool = False) -> int:
+    """What a command ends with whose reader was gone before the first line; `both`: of its errors, too (`2>&1`)."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        command = [sys.executable, "-m", "recoveryd", *argv]
+        stderr = write_end if both else subprocess.DEVNULL
+        return subprocess.run(command, stdout=write_end, stderr=stderr, timeout=60, check=False).returncode
+    finally:
+        os.close(write_end)
+
+
+@pytest.mark.live
+def test_a_store_that_can_not_be_read_keeps_no_repair_from_being_made_where_nobody_reads_of_it(
+    tree: Tree, run: Run
+) -> None:
+    """`recoveryd scan --repair --yes 2>&1 | head -1`"""
+    tree.stuck(blank_answer, EMPTY)
+    (kilo := tree.root.parents[1] / "kilo").mkdir()
+    (kilo / "kilo.db").write_bytes(b"no database " * 500)
+    assert left_at_once("scan", "--repair", "--yes", both=True) == 1
+    assert [entry["outcome"] for entry in as_json(run, "history")] == ["healed"]
+
+
+@pytest.mark.live
+def test_what_a_command_ends_with_is_told_also_where_nobody_reads_of_it(tree: Tree) -> None:
+    tree.stuck(blank_answer, EMPTY)
+    assert [left_at_once("scan"), left_at_once("scan", "--dry-run")] == [1, 1]
+    assert [left_at_once("show", "rnone"), left_at_once("show", "rnone", "--json")] == [3, 3]
+    assert left_at_once("--help") == 0
+
+
 @pytest.mark.live
 def test_steps_that_nobody_reads_of_are_done_all_the_same() -> None:
     """`recoveryd install | head -1`: half an install is worse than words that are lost."""
