@@ -103,7 +103,8 @@ def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -
         if other[0].doing == "service":
             says = f"recoveryd runs as a service ({other[0]}), which can't be ended from here."
             raise RefusedError(says, base.how_to_end(other[0].pid))
-        there = "Ctrl-C" if other[0].doing == "terminal" else f"`kill {other[0].pid}`, where nothing starts it again"
+        kill = f"`kill {other[0].pid}`"  # of a job of that terminal, too (`recoveryd run &`)
+        there = f"Ctrl-C, or {kill}" if other[0].doing == "terminal" else f"{kill}, where nothing starts it again"
         hint = f"End it there: {there}."
         raise RefusedError(f"recoveryd runs {HOW.get(other[0].doing, '')} ({other[0]}), not by `start`.", hint)
     say("nothing runs")

@@ -191,7 +191,8 @@ def test_how_to_end_it_there_is_told(run: Run, tree: Tree, monkeypatch: pytest.M
     monkeypatch.setattr(os, "isatty", lambda _: in_terminal)
     with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
         told = run("stop")[2]
-    assert ("End it there: Ctrl-C." in told, f"`kill {os.getpid()}`" in told) == (in_terminal, not in_terminal)
+    assert ("Ctrl-C" in told, "starts it again" in told) == (in_terminal, not in_terminal)
+    assert f"`kill {os.getpid()}`" in told, "a job of the terminal (`recoveryd run &`) gets no Ctrl-C"
 
 
 @pytest.mark.parametrize("how", ["no manager", "no unit"])
