@@ -55,9 +55,9 @@ def _apart_from_ids(image: bytes) -> str:
 
 
 def _message_of(key: str, image: bytes) -> str:
-    """Return the id of a part's message: a file lies in a folder of that name, a row names it."""
+    """Return the id of a part's message: a file lies in a folder of that name, a row names it, be its text broken."""
     folder = key.split("/")[1:-1]
-    row = json_of(image)
+    row = None if folder else json_of(image.decode("utf-8", "surrogateescape"))
     return folder[-1] if folder else str(row.get("message_id")) if isinstance(row, dict) else ""
 
 

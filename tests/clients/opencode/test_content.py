@@ -106,3 +106,12 @@ def test_nothing_of_a_message_comes_back_that_was_only_edited_and_that_the_clien
     assert content.homeless([edited, part], {"msg_0"}) == {"message/msg_1", "part/prt_1"}
     taken_out = Change("message/msg_1", b'{"a":1}', None)
     assert content.homeless([taken_out, part], {"msg_0"}) == set()
+
+
+@pytest.mark.parametrize("data", [b"\x96\x83", "\udc96\udc83"])
+def test_a_part_whose_text_is_broken_belongs_to_its_message_all_the_same(data: bytes | str) -> None:
+    """It was taken for one of a message that is gone: its undo was refused, and by force left it out."""
+    columns = {"id": "prt_1", "message_id": "msg_1", "session_id": "ses_1", "time_created": 1, "time_updated": 1}
+    part = Change("part/prt_1", rows.row_image({**columns, "data": data}), None)
+    assert content.homeless([part], {"msg_1"}) == set()
+    assert content.homeless([part], {"msg_2"}) == {"part/prt_1"}
