@@ -19,19 +19,22 @@ _OF_DOCUMENT = ("type", "source", "title", "context", "citations")  # what is se
 # Models that are sent no message of the client's own in mid-conversation, so that prompts which waited stay where they
 # are: all before Opus 4.8 (2.1.332).
 _IN_PLACE = re.compile(r"claude-3|-(opus|sonnet|haiku)-4(?!-[89])")
-_Held = tuple[Json, Callable[[str], None]]  # an image or document as it is sent, and what puts words in its place
+# Its place in what is attached, an image or document as it is sent, and what puts words there.
+_Held = tuple[int, Json, Callable[[str], None]]
 
 
-def media(attachment: object) -> list[Json]:
-    """List the images and documents of an attachment, as blocks, in the order in which they are sent."""
-    return [block for block, _ in _held(attachment)]
+def media(attachment: object) -> dict[int, Json]:
+    """Return the images and documents of an attachment, as blocks, in the order in which they are sent, by their
+    places: these stay where words take the place of one, for two may be the same.
+    """
+    return {place: block for place, block, _ in _held(attachment)}
 
 
 def put_words(attachment: object, words: Mapping[int, str]) -> None:
-    """Put words in the place of images and documents, by their number in `media`."""
-    for number, (_, put) in enumerate(list(_held(attachment))):
-        if number in words:
-            put(words[number])
+    """Put words in the place of images and documents, by their places as in `media`."""
+    for place, _, put in list(_held(attachment)):
+        if place in words:
+            put(words[place])
 
 
 def in_sent_order(messages: Iterable[Message], model: str) -> list[Message]:
@@ -63,11 +66,12 @@ def _held(attachment: object) -> Iterator[_Held]:
         return
     file = content["file"]
     if content.get("type") == "image":
-        yield from _image(file.get("type"), file.get("base64"), partial(_as_text_file, attachment))
+        yield from _image(0, file.get("type"), file.get("base64"), partial(_as_text_file, attachment))
     if content.get("type") == "notebook":
-        for output in _outputs(file):
-            image = output["image"]
-            yield from _image(image.get("media_type"), image.get("image_data"), partial(_say, output))
+        for place, output in enumerate(_outputs(file)):
+            image = output.get("image")
+            if isinstance(image, dict):
+                yield from _image(place, image.get("media_type"), image.get("image_data"), partial(_say, output))
 
 
 def _prompt(attachment: Json) -> Iterator[_Held]:
@@ -77,7 +81,7 @@ def _prompt(attachment: Json) -> Iterator[_Held]:
     for index, block in enumerate(blocks):
         sent = _sent(block, attachment) if isinstance(block, dict) and isinstance(block.get("source"), dict) else None
         if sent is not None:
-            yield sent, partial(_as_text, blocks, index)
+            yield index, sent, partial(_as_text, blocks, index)
 
 
 def _sent(block: Json, prompt: Json) -> Json | None:
@@ -92,18 +96,18 @@ def _sent(block: Json, prompt: Json) -> Json | None:
 
 
 def _outputs(file: Json) -> Iterator[dict[str, Any]]:
-    """List what the cells of a notebook gave that is an image."""
+    """List what the cells of a notebook gave."""
     cells = file.get("cells")
     for cell in cells if isinstance(cells, list) else ():
         outputs = cell.get("outputs") if isinstance(cell, dict) else None
         for output in outputs if isinstance(outputs, list) else ():
-            if isinstance(output, dict) and isinstance(output.get("image"), dict):
+            if isinstance(output, dict):
                 yield output
 
 
-def _image(media_type: object, data: object, put: Callable[[str], None]) -> Iterator[_Held]:
+def _image(place: int, media_type: object, data: object, put: Callable[[str], None]) -> Iterator[_Held]:
     if isinstance(media_type, str) and isinstance(data, str):
-        yield {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}, put
+        yield place, {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}, put
 
 
 def _as_text_file(attachment: dict[str, Any], words: str) -> None:

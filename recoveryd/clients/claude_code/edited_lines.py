@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recoveryd.clients.claude_code.attachment import put_words
-from recoveryd.clients.claude_code.transcript import parse, part_id
+from recoveryd.clients.claude_code.transcript import parse, part_id, place_of
 from recoveryd.core import Change, Edit, Message, Session, StoreError, UnknownKeyError
 
 MARK = "recoveryd"  # beside the message in its line: a block takes no field that the provider does not know
@@ -78,8 +78,8 @@ def _with_blocks(line: dict[str, Any], message: Message, edits: Mapping[str, Edi
 
 def _with_words(line: dict[str, Any], message: Message, edits: Mapping[str, Edit]) -> bool:
     """Put words in the place of images that were attached: nothing else can stand there, and they alone are sent."""
-    places = {part.id: number for number, part in enumerate(message.parts)}
-    words = {places[name]: edit.after["text"] for name, edit in edits.items() if edit.after and "text" in edit.after}
+    told = {name: edit.after["text"] for name, edit in edits.items() if edit.after and "text" in edit.after}
+    words = {place_of(name): text for name, text in told.items()}
     if len(words) != len(edits):
         raise StoreError(f"An edit of what is attached in line {message.id} puts no words in the place of an image.")
     put_words(line["attachment"], words)

@@ -268,11 +268,12 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     said |= {"waited": True} if line.waited else {}
     said |= {"added": True} if not mine and not line.prompts else {}
     said |= {"call_line": line.call_line} if line.call_line else {}
-    said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, list) else "none"
+    said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, (list, dict)) else "none"
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    placed = blocks.items() if isinstance(blocks, dict) else enumerate(blocks if isinstance(blocks, list) else ())
     parts = tuple(
-        Part(part_id(line.uuid, index), line.uuid, block if isinstance(block, dict) else None)
-        for index, block in enumerate(blocks if isinstance(blocks, list) else ())
+        Part(part_id(line.uuid, place), line.uuid, block if isinstance(block, dict) else None)
+        for place, block in placed
     )
     return Message(line.uuid, said, parts, line.raw, number + 1)
 
@@ -288,6 +289,11 @@ def model_of(session: Session) -> str:
 def part_id(uuid: str, index: int) -> str:
     """Make the id of a block of a transcript: its line, and its place in that."""
     return f"{uuid}.{index:05d}"
+
+
+def place_of(part: str) -> int:
+    """Return the place of a block in its line, by its id."""
+    return int(part.rpartition(".")[2])
 
 
 def is_title(raw: bytes) -> bool:

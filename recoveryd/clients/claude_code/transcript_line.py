@@ -147,7 +147,7 @@ class Line:
 
     @property
     def content(self) -> object:
-        """What it says: a text, or a list of blocks. Of what is attached, only images and documents."""
+        """What it says: a text, a list of blocks, or of what is attached the images and documents by their places."""
         if self.type == "attachment":
             return media(self._attachment)
         return self.data.get("content") if self.type == "system" else self.message.get("content")

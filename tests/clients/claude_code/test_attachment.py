@@ -50,8 +50,8 @@ def test_words_take_the_place_of_one_image_and_all_else_stays(
     )
     [change] = edited_lines.changes(session, [edit], "p/s.jsonl")
     after = json.loads(change.after or b"")
-    assert media(before["attachment"]) == [part.data for part in message.parts]
-    assert media(after["attachment"]) == [part.data for part in others]
+    assert list(media(before["attachment"]).values()) == [part.data for part in message.parts]
+    assert list(media(after["attachment"]).values()) == [part.data for part in others]
     assert "gone" in json.dumps(after["attachment"]) and after.pop("recoveryd") == {"recovery": "r"}
     assert {**after, "attachment": None} == {**before, "attachment": None}
     if says is not None:
@@ -59,11 +59,31 @@ def test_words_take_the_place_of_one_image_and_all_else_stays(
         assert after["attachment"]["filename"] == before["attachment"]["filename"]
 
 
+@pytest.mark.parametrize("put", [lambda t: queued(t, pasted(1), pasted(1), pasted(1)), lambda t: notebook(t, 1, 1, 2)])
+def test_the_same_image_again_is_not_taken_for_the_one_that_went(put: Callable[[Transcript], object]) -> None:
+    """It came to stand at its place, and went as well when the repair was read back; one was told."""
+    made = Transcript()
+    made.user("look")
+    line = put(made)
+    made.assistant(text("seen"))
+    session = read(made)
+    message = session.messages[1]
+    first, *others = message.parts
+    [change] = edited_lines.changes(
+        session, [Edit(message.id, first.id, {"type": "text", "text": "gone"}, "take_out_media")], "p/s.jsonl"
+    )
+    lines = made.raw().split(b"\n")
+    at = next(number for number, raw in enumerate(lines) if json.loads(raw or b"{}").get("uuid") == line)
+    lines[at] = (change.after or b"").rstrip(b"\n")
+    now = transcript.session("s", made.session, transcript.read(lines), None)
+    assert [(part.id, part.data) for part in now.messages[1].parts] == [(part.id, part.data) for part in others]
+
+
 def test_what_a_notebook_said_beside_its_plot_stays() -> None:
     made = Transcript()
     notebook(made, 1, 2)
     attachment = made.line(0)["attachment"]
-    put_words(attachment, {0: "gone", 1: "too"})
+    put_words(attachment, dict(zip(media(attachment), ["gone", "too"], strict=True)))
     [cell] = attachment["content"]["file"]["cells"]
     assert [output["text"] for output in cell["outputs"]] == ["hey\n", "<Figure>\ngone", "too"]
 
