@@ -152,6 +152,15 @@ def aborted_with_parts(s: SessionBuilder) -> None:
 
 
 @healthy()
+def aborted_before_a_word(s: SessionBuilder) -> None:
+    """Anthropic's own SDK sends nothing of it; that of Vertex an answer without content, which is refused."""
+    s.user("go")
+    s.assistant(text(""), error=aborted())
+    s.user("next")
+    s.assistant("fine")
+
+
+@healthy()
 def aborted_without_words(s: SessionBuilder) -> None:
     s.user("go")
     s.assistant(reasoning("cut", None), error=aborted())

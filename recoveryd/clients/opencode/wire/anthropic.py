@@ -32,12 +32,19 @@ class AnthropicMessages(SdkWire):
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
         kept = [piece for piece in pieces if not self._filtered(piece)]
         blocks = [sent for piece in kept for sent in self._sent(piece)]
-        if not kept:
+        if not kept and self._drops_empty:
             return None
         return _text_first(blocks) if self.form.moves_text else blocks
 
     def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
         return super().prompt([piece for piece in pieces if piece.body.get("text") != ""]) or None
+
+    @property
+    def _drops_empty(self) -> bool:
+        """Whether the client drops an answer of which nothing is left: by this SDK itself, not by that of Vertex, which
+        sends it empty (1.1.53, 1.2.1, 1.18.34, Kilo 7.7.9).
+        """
+        return not self.provider.startswith("google-vertex")
 
     def _filtered(self, piece: Piece) -> bool:
         """Leave out what the client drops before the SDK sees it; a message of nothing else is dropped with it."""
