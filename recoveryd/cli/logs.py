@@ -39,7 +39,7 @@ def logs(arguments: argparse.Namespace) -> int:
                 if wanted(entry):
                     sys.stdout.write(_shown(entry))
                     sys.stdout.flush()
-    except PermissionError as error:
+    except (PermissionError, NotADirectoryError) as error:
         raise RecoverydError(f"{file} can't be read: {error.strerror}.") from error
     return OK
 

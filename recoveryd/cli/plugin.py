@@ -16,6 +16,7 @@ from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Caller, Clients, Config
 from recoveryd.core import RecoverydError, command_line
 from recoveryd.service import base, plugins
+from recoveryd.service.uninstall import removing
 from recoveryd.settings import paths
 
 _STATES = {
@@ -35,7 +36,8 @@ def plugin(arguments: argparse.Namespace) -> int:
         if not work(config, arguments, steps.say):
             steps.say("no client that takes a plugin is here")
         if arguments.what == "remove":
-            plugins.remove_mailboxes(paths.state_dir(), steps.say)
+            with removing("plugin", "remove"):
+                plugins.remove_mailboxes(paths.state_dir(), steps.say)
     found = _placed(config, arguments)
 
     def show(out: Console) -> None:

@@ -49,15 +49,17 @@ def while_alone(state: Path) -> None:
 
 
 @contextmanager
-def removing() -> Iterator[None]:
-    """Raise what the system does not let be removed as a RecoverydError. For a whole `uninstall`."""
+def removing(*command: str) -> Iterator[None]:
+    """Raise what the system does not let be removed as a RecoverydError. For a whole `command`; `uninstall` by
+    default.
+    """
     try:
         yield
     except OSError as error:
         if error.filename is None:  # of no file: nobody reads what is told
             raise
         says = f"{error.filename} can't be removed: {error.strerror or error}."
-        hint = f"Check the permissions of its folder, and run `{command_line('uninstall')}` again."
+        hint = f"Check the permissions of its folder, and run `{command_line(*command or ('uninstall',))}` again."
         raise RecoverydError(says, hint) from error
 
 

@@ -56,6 +56,15 @@ def test_there_is_none(run: Run) -> None:
     assert not paths.state_dir().exists()
 
 
+@pytest.mark.usefixtures("tree")
+def test_a_file_stands_where_its_folder_should(run: Run) -> None:
+    """It was a traceback."""
+    paths.state_dir().parent.mkdir(parents=True, exist_ok=True)
+    paths.state_dir().write_text("")
+    code, out, err = run("logs")
+    assert (code, out) == (1, "") and "can't be read: Not a directory." in err
+
+
 @pytest.fixture
 def follower(log: Path) -> Iterator[Iterator[str]]:
     """What `logs -f -n 1 --session ses_a` prints, line by line; ended, and after a minute in any case."""

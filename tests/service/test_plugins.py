@@ -15,6 +15,7 @@ from recoveryd.clients import Config
 from recoveryd.clients.opencode import plugin_file, processes
 from recoveryd.doctor import client_checks
 from recoveryd.doctor.examined import Patient
+from recoveryd.service import plugins
 from recoveryd.settings import paths
 from tests.cli.contract import faults
 from tests.service.test_service import Run, fakes, home, run, tree  # noqa: F401 - fixtures
@@ -82,6 +83,24 @@ def test_a_client_that_runs_on_keeps_no_file_there(
     assert (code, err) == (0, "")
     assert not alive.parent.exists()
     assert command[0] == "plugin" or not paths.state_dir().exists()
+
+
+@pytest.mark.usefixtures("opencode")
+def test_what_the_system_does_not_let_be_removed_is_told(
+    run: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was a traceback, and no document."""
+    run("plugin", "install")
+    folder = paths.state_dir() / "plugin"
+
+    def locked(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(plugins, "remove_folder", locked)
+    code, out, err = run("plugin", "remove", "--json")
+    assert (code, json.loads(out)["ok"]) == (1, False)
+    assert f"{folder} can't be removed: Permission denied." in err and "`recoveryd plugin remove` again" in err
 
 
 def test_the_folder_of_another_plugin_stays(run: Run, file: Path) -> None:  # noqa: F811

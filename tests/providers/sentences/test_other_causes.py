@@ -41,6 +41,8 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
     [
         ("Your credit balance is too low to access the Anthropic API.", "account"),
         ("429 {'code': 'insufficient_quota'}", "account"),
+        ("Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys", "account"),
+        ("API key limit exceeded.", "rate limit"),
         ("This organization has been disabled.", "account"),
         ("Your organization must be verified to stream this model.", "account"),
         ("User location is not supported for the API use.", "place"),
