@@ -205,9 +205,9 @@ def _told_undone(store: Store, entry: Entry, ledger: Ledger, kept: str | None) -
     """
     changes = ledger.changes(entry.id)
     said = _lost(store, changes) if kept else ""
-    since = _since(store, changes, ledger.changes(kept), kept) if kept else ""
     if not store.has(entry.session):
         return f"{said}. Its session is not stored any more."
+    since = _since(store, changes, ledger.changes(kept), kept) if kept else ""
     info = kind_info(entry.kind)
     then = info.undone if not kept and _is_as_then(store, entry) else info.forced or info.undone
     return f"{said}. {since}{then}, and the session {NOT_AGAIN}."
