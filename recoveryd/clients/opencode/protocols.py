@@ -79,6 +79,12 @@ def _kept(part: Part) -> str:
     return next((spoken for sdk, spoken in _KEPT.items() if sdk in marks), "") if isinstance(marks, dict) else ""
 
 
+def is_by_vertex(failure: Failure) -> bool:
+    """Whether Claude is asked by the SDK of Vertex: by the address, else by the provider's id."""
+    _, path = _address(failure.error.url)
+    return "/publishers/anthropic/" in path if path else failure.provider.startswith("google-vertex")
+
+
 def is_own_host(provider: str, host: str) -> bool:
     """Whether, to OpenCode's SDKs, `host` belongs to the own service of a provider, by its id in the client."""
     return any(known.fullmatch(provider) and domain and _is_in(host, domain) for known, _, domain in _SERVICES)

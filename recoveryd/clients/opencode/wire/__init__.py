@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from recoveryd.clients.opencode.protocols import is_by_vertex
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Failure
 
@@ -36,5 +37,7 @@ def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[Sd
     says.
     """
     module, name = _WIRES.get(protocol, ("unknown", "UnknownSdk"))
+    if protocol == "anthropic.messages" and is_by_vertex(failure):
+        name = "AnthropicByVertex"
     wire: type[SdkWire] = getattr(import_module(f"{__name__}.{module}"), name)
     return tuple(wire(failure.provider, failure.model, form) for form in forms)

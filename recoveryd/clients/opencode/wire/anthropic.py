@@ -16,14 +16,18 @@ from recoveryd.clients.opencode.wire.prompt import JS_SPACE, Piece
 from recoveryd.clients.opencode.wire.sdk import PROMPT, SdkWire, block, text_block
 from recoveryd.core import Block, Json
 
-__all__ = ["PROMPT", "AnthropicMessages"]
+__all__ = ["PROMPT", "AnthropicByVertex", "AnthropicMessages"]
 
 
 @dataclass(frozen=True)
 class AnthropicMessages(SdkWire):
-    """The `Wire` of OpenCode to an Anthropic provider."""
+    """The `Wire` of OpenCode to an Anthropic provider.
+
+    `leaves_out_empty`: the client leaves out empty texts and thinking, and messages of nothing else.
+    """
 
     protocol: ClassVar[str] = "anthropic.messages"
+    leaves_out_empty: ClassVar[bool] = True
 
     def in_results(self, mime: str) -> bool:
         del mime
@@ -32,22 +36,18 @@ class AnthropicMessages(SdkWire):
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
         kept = [piece for piece in pieces if not self._filtered(piece)]
         blocks = [sent for piece in kept for sent in self._sent(piece)]
-        if not kept and self._drops_empty:
+        if not kept and self.leaves_out_empty:
             return None
         return _text_first(blocks) if self.form.moves_text else blocks
 
     def prompt(self, pieces: Sequence[Piece]) -> list[Block] | None:
-        return super().prompt([piece for piece in pieces if piece.body.get("text") != ""]) or None
-
-    @property
-    def _drops_empty(self) -> bool:
-        """Whether the client drops an answer of which nothing is left: by this SDK itself, not by that of Vertex, which
-        sends it empty (1.1.53, 1.2.1, 1.18.34, Kilo 7.7.9).
-        """
-        return not self.provider.startswith("google-vertex")
+        blocks = super().prompt([piece for piece in pieces if piece.body.get("text") != ""])
+        return blocks or (None if self.leaves_out_empty else [])
 
     def _filtered(self, piece: Piece) -> bool:
         """Leave out what the client drops before the SDK sees it; a message of nothing else is dropped with it."""
+        if not self.leaves_out_empty:
+            return False
         if piece.kind == "text":
             return not piece.body["text"]
         if piece.kind != "reasoning":
@@ -97,6 +97,15 @@ class AnthropicMessages(SdkWire):
         if media == "text/plain" and source["type"] == "base64":
             source = {"type": "text", "media_type": media, "data": _plain(source["data"])}
         return block(piece, {"type": "document", "source": source, **({"title": name} if name is not None else {})})
+
+
+@dataclass(frozen=True)
+class AnthropicByVertex(AnthropicMessages):
+    """The `Wire` of OpenCode to Claude by the SDK of Vertex, for which it leaves nothing out (1.1.53, 1.2.1, 1.18.34,
+    Kilo 7.7.9).
+    """
+
+    leaves_out_empty: ClassVar[bool] = False
 
 
 def _thinking(piece: Piece) -> list[Block]:

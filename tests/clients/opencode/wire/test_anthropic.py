@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
+from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.wire import wires_of
+from recoveryd.clients.opencode.wire.anthropic import AnthropicByVertex, AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
 from recoveryd.clients.opencode.wire.prompt import ENVIRONMENT
-from recoveryd.core.model import Session
+from recoveryd.core.model import Failure, RecordedError, Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
 from tests.support.build import SessionBuilder
@@ -377,6 +379,52 @@ def test_unsigned_thinking_keeps_an_empty_message() -> None:
 def test_thinking_without_words_is_sent_by_the_newer_client_alone() -> None:
     assert of_answer(reasoning(""), "a word") == [("assistant", ["a word"])]
     assert of_answer(reasoning(""), "a word", form=NEW)[0][1][0] == ("thinking", "")
+
+
+VERTEX = AnthropicByVertex(WIRE.provider, WIRE.model)
+AT_VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models"
+
+
+@pytest.mark.parametrize("form", [OLD, PAGED, NEW, FORK], ids=lambda form: form.name)
+def test_by_vertex_goes_what_is_left_out_for_anthropic_itself(form: Form) -> None:
+    """Also thinking without words, which may be refused for its signature."""
+    made = builder()
+    made.user("go")
+    made.assistant(reasoning("", None, redactedData="red-1"), reasoning(""), text("", metadata={"x": {"y": 1}}))
+    made.user("next")
+    made.assistant(text(""), error=aborted())
+    request = replace(VERTEX, form=form).stored(as_session(made.planted()))
+    answers = [[block.type for block in turn.blocks] for turn in request.turns if turn.role == "assistant"]
+    assert answers == [["redacted_thinking", "thinking", "text"], []]
+
+
+@pytest.mark.parametrize("form", [OLD, PAGED], ids=lambda form: form.name)
+def test_by_vertex_an_empty_prompt_goes_empty_before_1_14(form: Form) -> None:
+    made = builder()
+    made.user("")
+    made.assistant("hello")
+    assert shown(replace(VERTEX, form=form).stored(as_session(made.planted()))) == [
+        ("user", []),
+        ("assistant", ["hello"]),
+    ]
+    assert of_question("", form=form) == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "url", "made"),
+    [
+        ("google-vertex-anthropic", "", AnthropicByVertex),
+        ("google-vertex", "", AnthropicByVertex),
+        ("mine", f"{AT_VERTEX}/claude-sonnet-4-5:streamRawPredict", AnthropicByVertex),
+        ("google-vertex-anthropic", "https://gateway.example/v1/messages", AnthropicMessages),
+        ("anthropic", "", AnthropicMessages),
+        ("azure", "https://x.services.ai.azure.com/anthropic/v1/messages", AnthropicMessages),
+    ],
+)
+def test_the_address_tells_whose_sdk_asks_else_the_providers_id(provider: str, url: str, made: type) -> None:
+    failure = Failure("", "", "", 0, RecordedError(url=url), provider, WIRE.model)
+    [wire] = wires_of(failure, protocol_of(replace(failure, protocol="anthropic.messages")), [NEW])
+    assert type(wire) is made
 
 
 def test_the_thinking_of_another_model_goes_as_text_or_not_at_all() -> None:
