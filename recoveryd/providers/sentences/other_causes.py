@@ -31,7 +31,7 @@ _FAMILIES = (
         r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
-        r"|key limit exceeded \(",  # OpenRouter's, of what its user lets a key cost
+        r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
     (
