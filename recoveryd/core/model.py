@@ -141,6 +141,7 @@ class RecordedError:
     status: int | None = None  # of the answer, as HTTP has it
     url: str = ""  # where the request went; "" where it is not told
     answered: bool = False  # by a provider: a status or a body of an answer was recorded
+    continued: bool = False  # the request may have held only what came behind an earlier one: so its places count
 
 
 class Limit(StrEnum):
@@ -183,6 +184,7 @@ class Refused:
     by_error: bool = False
     media_types: frozenset[str] = frozenset()  # of files ("image/heic"), where they name one
     said_by: str = ""  # whose sentence it is, as the tables name them ("Anthropic", "several")
+    continued: bool = False  # `position` may count from behind what earlier requests had
 
 
 @dataclass(frozen=True, slots=True)

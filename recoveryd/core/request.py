@@ -106,6 +106,15 @@ class Request:
         end = None if content is None else content + 1
         return [block for turn in self.turns[message // 2 : message + 1] for block in turn.blocks[:end]]
 
+    def may_be_behind(self, message: int, content: int | None) -> list[Block]:
+        """List the blocks that a provider may mean by a place of a request that goes on from an earlier one: it counts
+        from the begin, from behind what the client tells the model there, or from behind the model's last answer.
+        """
+        told = next((at for at, turn in enumerate(self.turns) if any(b.part_id for b in turn.blocks)), 0)
+        answered = max((at + 1 for at, turn in enumerate(self.turns) if turn.role == "assistant"), default=0)
+        found = (self.at(begin + message, content) for begin in sorted({0, told, answered}))
+        return [block for block in found if block is not None]
+
 
 class Wire(Protocol):
     """The port that makes a request: one way in which a client may send a session, by version, model and protocol."""

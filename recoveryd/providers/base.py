@@ -63,10 +63,22 @@ def named_block(rules: Provider, refused: Refused, asked: Request) -> Block | No
     """
     if refused.position is None:
         return None
+    if refused.continued and refused.kind is Kind.MEDIA_REJECTED:
+        place = refused.position[1]
+        found = asked.may_be_behind(*refused.position)
+        found = [block for block in found if any(True for _ in rules.sources(_held_at(block.body, place)))]
+        return found[0] if len(found) == 1 else None
     found = asked.may_be_at(*refused.position)
     if len(found) > 1:
         found = [block for block in found if any(True for _ in rules.sources(block.body))]
     return found[0] if len(found) == 1 else None
+
+
+def _held_at(body: Json, place: int | None) -> Json:
+    """Return an item with what it holds at a place alone."""
+    field = "content" if "content" in body else "output"
+    held = body.get(field)
+    return {**body, field: held[place : place + 1]} if place is not None and isinstance(held, list | tuple) else body
 
 
 def check_either_way(rules: Provider, request: Request, told: Claims = _NOTHING) -> Iterator[list[Violation]]:

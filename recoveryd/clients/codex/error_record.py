@@ -67,12 +67,20 @@ def read(error: object) -> RecordedError:
         status=status,
         url=url[1] if url else "",
         answered=not blameless,
+        continued=_by_websocket(parsed(text)),
     )
 
 
 def _by_body(body: object) -> Kind | None:
     """Return the kind of a body that says no more: so ChatGPT's backend refuses an image."""
     return Kind.MEDIA_REJECTED if body == {"detail": "Bad Request"} else None
+
+
+def _by_websocket(body: object) -> bool:
+    """Whether an answer came over a WebSocket, where Codex asks ChatGPT: it is an event then, and tells the status
+    (0.171.0). There a request has only the items that the ones before it on this connection had not.
+    """
+    return isinstance(body, Mapping) and body.get("type") == "error" and "status" in body
 
 
 def _status_in(info: object) -> int | None:

@@ -64,8 +64,9 @@ def classify(error: RecordedError) -> Refused | None:
     ids, items, types = named_ids(error), named.named_items(error.texts), named.named_media_types(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
     long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
+    on = error.continued
     return Refused(
-        kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose
+        kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose, on
     )
 
 

@@ -20,6 +20,15 @@ def test_the_body_of_an_answer_is_read() -> None:
     assert refused.kind is Kind.REASONING_ITEM
 
 
+def test_an_answer_by_a_websocket_is_one_to_what_came_since_an_earlier_request() -> None:
+    """As 0.171.0 records it. By HTTP, the whole history was sent."""
+    body = json.loads(NOT_VERIFIED)
+    for more, continued in (({"type": "error", "status": 400}, True), ({}, False), ({"type": "error"}, False)):
+        refused = classify(read_error({"message": json.dumps({**more, **body}), "codex_error_info": "other"}))
+        assert refused is not None
+        assert (refused.kind, refused.continued) == (Kind.REASONING_ITEM, continued)
+
+
 COMPACTING = "Error running remote compact task: "
 
 

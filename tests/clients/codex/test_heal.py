@@ -719,6 +719,48 @@ PIXEL = b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 200).decode()
 IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
 
 
+def picture(name: str) -> dict[str, str]:
+    data = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + name.encode()
+    return {"type": "input_image", "image_url": f"data:image/png;base64,{b64encode(data).decode()}"}
+
+
+def by_websocket(at: str) -> str:
+    """As Codex records what ChatGPT refuses: an event, which says where it stands in its own request."""
+    words = "Expected a base64-encoded data URL with an image MIME type, but got unsupported MIME type 'image'."
+    error = {"message": f"Invalid '{at}'. {words}", "type": "invalid_request_error", "param": at}
+    return json.dumps({"type": "error", "status": 400, "error": error})
+
+
+@pytest.mark.parametrize(
+    ("at", "healed"),
+    [
+        ("input[1].output[0].image_url", True),  # the outputs alone were sent, behind what the model answered
+        ("input[7].output[0].image_url", True),  # all
+        ("input[6].output[0].image_url", False),  # all, or what came behind its instructions: the one or the other
+        ("input[0].content[1].image_url", True),  # that came behind its instructions
+    ],
+)
+def test_an_image_is_taken_out_by_its_place_over_a_websocket_only_where_no_other_may_be_meant(
+    place: Place, at: str, *, healed: bool
+) -> None:
+    """Codex keeps the connection, and sends of a thread what is new (0.171.0): a place counts in that."""
+    rollout, images = place.rollout, {name: picture(name) for name in ("first", "sound", "refused")}
+    rollout.asks("what is it?", images["first"])
+    rollout.answers()
+    rollout.asks("and these?")
+    for number in (1, 2):
+        rollout.calls(f"call_{number}", output=None, name="view_image")
+    for number, name in enumerate(("sound", "refused"), 1):
+        rollout.item({"type": "function_call_output", "call_id": f"call_{number}", "output": [images[name]]})
+    rollout.is_refused(by_websocket(at))
+    before, event = rollout.bytes(), place.heal()
+    assert event is not None
+    gone = {name for name, one in images.items() if one["image_url"] not in sent(place)}
+    assert event.outcome is (Outcome.HEALED if healed else Outcome.NOT_UNDERSTOOD)
+    assert gone == ({"first" if "content" in at else "refused"} if healed else set())
+    assert healed or rollout.bytes() == before
+
+
 def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
