@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
@@ -82,27 +82,32 @@ _PLACES = {"kilo": _KILO}  # of the others nothing is known: as OpenCode
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """What one file says of a provider. `addresses`: where it is asked, for all or some of its models; `base`: that of
-    its options, which goes before the others.
+    """What one file says of a provider. `own`: the SDKs of single models, by their names, which go before `package`;
+    `addresses`: where it is asked, for all or some of its models; `base`: that of its options, which goes before the
+    others.
     """
 
     package: str = ""
     base: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # with those of single models
     addresses: tuple[str, ...] = ()
 
 
-def protocol_of(provider: str, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> str:
+def protocol_of(
+    provider: str, directory: str = "", root: str = "", client: str = _OPENCODE.folder, *, model: str = ""
+) -> str:
     """Tell what is spoken to a provider by the configuration of a `client` that was started in `directory`; "" where
-    that does not say.
+    that does not say. A `model` may have an SDK of its own.
 
     `root`: where its project ends, which the client stores with each answer; "" to look for it. What the variables of
     the client's own shell say is known only as far as they are ours, too. Never raises.
     """
-    found = ""
+    package = own = ""
     for said in _merged(directory, root, client):
-        found = (said or {}).get(provider, _Provider()).package or found
-    return _PROTOCOLS.get(found, "")
+        found = (said or {}).get(provider, _Provider())
+        package, own = found.package or package, found.own.get(model, "") or own
+    return _PROTOCOLS.get(own or package, "")
 
 
 def as_asked(failure: Failure, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> Failure:
@@ -112,7 +117,8 @@ def as_asked(failure: Failure, directory: str = "", root: str = "", client: str 
     error = failure.error
     if not error.url:
         error = replace(error, url=_messages_address(failure, directory, root, client))
-    return replace(failure, error=error, protocol=protocol_of(failure.provider, directory, root, client))
+    spoken = protocol_of(failure.provider, directory, root, client, model=failure.model)
+    return replace(failure, error=error, protocol=spoken)
 
 
 def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
@@ -260,14 +266,17 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     """Read one provider: `npm`, `api`, `options.baseURL`, of Bedrock `options.endpoint`; a model may have an SDK and an
     address of its own."""
     models = settings.get("models")
-    each = models.values() if isinstance(models, dict) else ()
-    models_own = [model.get("provider") for model in each if isinstance(model, dict)]
-    said = [settings, *(one for one in models_own if isinstance(one, dict))]
+    each = models.items() if isinstance(models, dict) else ()
+    models_own = [(name, model.get("provider")) for name, model in each if isinstance(model, dict)]
+    single = {name: one for name, one in models_own if isinstance(one, dict)}
+    own = {name: package for name, one in single.items() for package in _texts([one.get("npm")])}
+    said = [settings, *single.values()]
     options = settings.get("options")
     base, endpoint = (options.get("baseURL"), options.get("endpoint")) if isinstance(options, dict) else ("", "")
     addresses = _texts([*(one.get("api") for one in said), base, endpoint])
     package = _texts([settings.get("npm")])
-    return _Provider("".join(package), "".join(_texts([base])), _texts(one.get("npm") for one in said), addresses)
+    packages = _texts(one.get("npm") for one in said)
+    return _Provider("".join(package), "".join(_texts([base])), own, packages, addresses)
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:

@@ -59,6 +59,30 @@ def test_an_sdk_that_is_not_known_tells_nothing(folder: Path) -> None:
     assert protocol_of("") == ""
 
 
+def test_a_model_with_an_sdk_of_its_own_is_asked_by_that(folder: Path) -> None:
+    """As a gateway is configured that serves Claude by Anthropic's API, and the others by chat completions."""
+    own = {"provider": {"npm": "@ai-sdk/anthropic"}}
+    models = {"claude-sonnet-4-5": own, "kimi-k2": {}, "odd": {"provider": {"npm": 7}}, "mine": own}
+    (folder / "opencode.json").write_text(
+        json.dumps({"provider": {"lab": {"npm": "@ai-sdk/openai-compatible", "models": models}}})
+    )
+    spoken = {model: protocol_of("lab", model=model) for model in (*models, "other", "")}
+    assert {model for model, protocol in spoken.items() if protocol == "anthropic.messages"} == {
+        "claude-sonnet-4-5",
+        "mine",
+    }
+    assert set(spoken.values()) == {"anthropic.messages", "openai.chat"}
+    said = RecordedError(url="http://127.0.0.1:4000/v1/messages")
+    failure = as_asked(Failure("st", "ses", "msg", 0, said, "lab", "claude-sonnet-4-5"))
+    assert rules_for(failure, wires_of(failure, protocols.protocol_of(failure), [NEW])).name == "anthropic"
+    (folder / "opencode.jsonc").write_text(
+        '{"provider": {"lab": {"npm": "@ai-sdk/mistral", "models": {"mine": {"provider": {"npm": "my-sdk"}}}}}}'
+    )
+    assert protocol_of("lab", model="claude-sonnet-4-5") == "anthropic.messages", "the model's goes before, in any file"
+    assert protocol_of("lab", model="kimi-k2") == "mistral.chat"
+    assert protocol_of("lab", model="mine") == "", "an SDK that is not known"
+
+
 def say(path: Path, package: str, provider: str = "lab") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'{{"provider": {{"{provider}": {{"npm": "{package}"}}}}}}')
