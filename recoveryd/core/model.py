@@ -202,6 +202,7 @@ class Failure:
     of_summary: bool = False  # the client asked for a summary, maybe of a model that nobody chose
     begun: bool = False  # words of the model stand in its message, in answer to the request that failed
     folder: str = ""  # where the client worked then; "": where its session was begun, as far as is known
+    called: str = ""  # the model by its name at the provider, where the client has another for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class Opencode:
             without_base=compactions.is_summary(session, failure.message),
             cleared_since=pruning.cleared_since(session, failure.time, marks.recovery),
             by_itself=self._by_itself(store, session, failure, directory) if old else (),
-            drops_bound=all(form.has_bound_dropped(failure.model) for form in forms),
+            drops_bound=all(form.has_bound_dropped(failure.called or failure.model) for form in forms),
             weighed=weighed,
         )
 

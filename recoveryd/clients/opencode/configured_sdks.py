@@ -83,13 +83,14 @@ _PLACES = {"kilo": _KILO}  # of the others nothing is known: as OpenCode
 @dataclass(frozen=True, slots=True)
 class _Provider:
     """What one file says of a provider. `own`: the SDKs of single models, by their names, which go before `package`;
-    `addresses`: where it is asked, for all or some of its models; `base`: that of its options, which goes before the
-    others.
+    `called`: the names that the provider gets, of those that are called otherwise; `addresses`: where it is asked, for
+    all or some of its models; `base`: that of its options, which goes before the others.
     """
 
     package: str = ""
     base: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()  # with those of single models
     addresses: tuple[str, ...] = ()
 
@@ -103,22 +104,31 @@ def protocol_of(
     `root`: where its project ends, which the client stores with each answer; "" to look for it. What the variables of
     the client's own shell say is known only as far as they are ours, too. Never raises.
     """
+    return _spoken(_said_of(provider, directory, root, client), model)
+
+
+def _said_of(provider: str, directory: str, root: str, client: str) -> list[_Provider]:
+    """List what each file says of a provider, in the order in which the client merges them."""
+    return [(said or {}).get(provider, _Provider()) for said in _merged(directory, root, client)]
+
+
+def _spoken(said: Iterable[_Provider], model: str) -> str:
     package = own = ""
-    for said in _merged(directory, root, client):
-        found = (said or {}).get(provider, _Provider())
-        package, own = found.package or package, found.own.get(model, "") or own
+    for one in said:
+        package, own = one.package or package, one.own.get(model, "") or own
     return _PROTOCOLS.get(own or package, "")
 
 
 def as_asked(failure: Failure, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> Failure:
-    """Add to a failure what the configuration says of its provider: the protocol, and the address that its error does
-    not tell, as that of a conversation that is too long (see `protocol_of`).
+    """Add to a failure what the configuration says of its provider: the protocol, the name that it knows the model by,
+    and the address that the error does not tell, as that of a conversation that is too long (see `protocol_of`).
     """
     error = failure.error
     if not error.url:
         error = replace(error, url=_messages_address(failure, directory, root, client))
-    spoken = protocol_of(failure.provider, directory, root, client, model=failure.model)
-    return replace(failure, error=error, protocol=spoken)
+    said = _said_of(failure.provider, directory, root, client)
+    called = [one.called[failure.model] for one in said if failure.model in one.called]
+    return replace(failure, error=error, protocol=_spoken(said, failure.model), called="".join(called[-1:]))
 
 
 def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
@@ -266,9 +276,10 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     """Read one provider: `npm`, `api`, `options.baseURL`, of Bedrock `options.endpoint`; a model may have an SDK and an
     address of its own."""
     models = settings.get("models")
-    each = models.items() if isinstance(models, dict) else ()
-    models_own = [(name, model.get("provider")) for name, model in each if isinstance(model, dict)]
-    single = {name: one for name, one in models_own if isinstance(one, dict)}
+    listed = models.items() if isinstance(models, dict) else ()
+    each = {name: model for name, model in listed if isinstance(model, dict)}
+    single = {name: one for name, model in each.items() if isinstance(one := model.get("provider"), dict)}
+    called = {name: other for name, model in each.items() for other in _texts([model.get("id")])}
     own = {name: package for name, one in single.items() for package in _texts([one.get("npm")])}
     said = [settings, *single.values()]
     options = settings.get("options")
@@ -276,7 +287,7 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     addresses = _texts([*(one.get("api") for one in said), base, endpoint])
     package = _texts([settings.get("npm")])
     packages = _texts(one.get("npm") for one in said)
-    return _Provider("".join(package), "".join(_texts([base])), own, packages, addresses)
+    return _Provider("".join(package), "".join(_texts([base])), own, called, packages, addresses)
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:

@@ -83,6 +83,24 @@ def test_a_model_with_an_sdk_of_its_own_is_asked_by_that(folder: Path) -> None:
     assert protocol_of("lab", model="mine") == "", "an SDK that is not known"
 
 
+def test_a_model_may_have_another_name_at_its_provider(folder: Path) -> None:
+    profile = "arn:aws:bedrock:us-east-1:1:application-inference-profile/a"
+    models = {"claude": {"id": profile}, "odd": {"id": 7}, "x": 7}
+    (folder / "opencode.json").write_text(json.dumps({"provider": {"lab": {"models": models}}}))
+
+    def called(model: str, provider: str = "lab") -> str:
+        return as_asked(Failure("st", "ses", "msg", 0, provider=provider, model=model)).called
+
+    assert called("claude") == profile
+    assert {called(model) for model in ("odd", "x", "other", "")} | {called("claude", "mine")} == {""}
+    (folder / "opencode.jsonc").write_text(
+        '{"provider": {"lab": {"models": {"claude": {}, "odd": {"id": "claude-x"}}}}}'
+    )
+    assert (called("claude"), called("odd")) == (profile, "claude-x")
+    (folder / "opencode.jsonc").write_text('{"provider": {"lab": {"models": {"claude": {"id": "later"}}}}}')
+    assert called("claude") == "later"
+
+
 def say(path: Path, package: str, provider: str = "lab") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'{{"provider": {{"{provider}": {{"npm": "{package}"}}}}}}')

@@ -40,4 +40,4 @@ def wires_of(failure: Failure, protocol: str, forms: Iterable[Form]) -> tuple[Sd
     if protocol == "anthropic.messages" and is_by_vertex(failure):
         name = "AnthropicByVertex"
     wire: type[SdkWire] = getattr(import_module(f"{__name__}.{module}"), name)
-    return tuple(wire(failure.provider, failure.model, form) for form in forms)
+    return tuple(wire(failure.provider, failure.model, form, failure.called) for form in forms)

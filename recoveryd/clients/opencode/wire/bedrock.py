@@ -35,7 +35,7 @@ class BedrockConverse(SdkWire):
     def in_results(self, mime: str) -> bool:
         if not self.form.mends_calls:
             return True
-        return mime.startswith("image/") and any(name in self.model.lower() for name in _WITH_IMAGES)
+        return mime.startswith("image/") and any(name in self.called.lower() for name in _WITH_IMAGES)
 
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
         if self.form.mends_calls:

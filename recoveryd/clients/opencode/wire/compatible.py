@@ -33,7 +33,7 @@ class OpenaiCompatible(ChatWire):
 
     def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
         said = [piece for piece in pieces if piece.kind == "reasoning" and piece.body["text"]] if self.weighs else []
-        stays = any(piece.kind == "call" for piece in pieces) and not _TAKE_BARE_CALLS.search(self.model.lower())
+        stays = any(piece.kind == "call" for piece in pieces) and not _TAKE_BARE_CALLS.search(self.called.lower())
         blocks = [block(piece, {"type": "thinking", "thinking": piece.body["text"]}) for piece in said]
         return [replace(one, part_id="") for one in blocks] if stays else blocks
 

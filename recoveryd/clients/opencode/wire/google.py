@@ -34,7 +34,7 @@ class GoogleGenerate(SdkWire):
     @property
     def is_3(self) -> bool:
         """Whether a response may hold files, by the model's name."""
-        return "gemini-3" in self.model.lower() and "gemini-2" not in self.model.lower()
+        return "gemini-3" in self.called.lower() and "gemini-2" not in self.called.lower()
 
     def answer(self, pieces: Sequence[Piece]) -> list[Block] | None:
         found = []

@@ -64,7 +64,7 @@ class OpenRouterChat(ChatWire):
         once. Models of others get each message by itself.
         """
         sent = list(_once(entries)) if self.form.spreads_files else entries
-        return super().merge(sent) if _CLAUDE.search(self.model.lower()) else unmerged(sent)
+        return super().merge(sent) if _CLAUDE.search(self.called.lower()) else unmerged(sent)
 
     def file(self, piece: Piece) -> Block:
         mime = piece.body["mime"]

@@ -64,12 +64,13 @@ class Said:
 
 @dataclass(frozen=True)
 class AskedModel:
-    """Which model OpenCode's prompt is written for: provider and model, and in which form of the client. `in_results`
-    tells whether a tool's result may hold a type.
+    """Which model OpenCode's prompt is written for: provider and model, how that `called` it, and in which form of the
+    client. `in_results` tells whether a tool's result may hold a type.
     """
 
     provider: str
     model: str
+    called: str
     form: Form
     in_results: Callable[[str], bool]
     reads: frozenset[str] = frozenset({"image", "pdf"})
@@ -77,7 +78,7 @@ class AskedModel:
     @cached_property
     def mends_for_mistral(self) -> bool:
         """As `Form` has it."""
-        return self.form.mends_for_mistral(self.provider, self.model)
+        return self.form.mends_for_mistral(self.provider, self.called)
 
 
 Fail = Callable[[Part, CannotSend], object]
@@ -256,7 +257,7 @@ def _tool(part: Part, step: _Step, asked: AskedModel, marks: Json | None) -> Non
 
 def _sent_id(call_id: str, asked: AskedModel) -> str:
     """Return the id of a call, which the client mends for models of some names only."""
-    if "claude" in asked.model:
+    if "claude" in asked.called:
         call_id = _ILLEGAL_ID.sub("_", call_id)
     if asked.mends_for_mistral:
         call_id = _NO_LETTER.sub("", call_id)[:9].ljust(9, "0")

@@ -50,20 +50,27 @@ class _Draft:
 class SdkWire(ABC):
     """A `Wire` of OpenCode through one SDK: what the session alone does not say, and what that SDK makes of it.
 
-    `provider` and `model` are those of the next prompt. A message that did not change is converted once, however often
-    its session is edited: keep one no longer than the work on one session takes.
+    `provider` and `model` are those of the next prompt; `named`: the model by its name at the provider, where the
+    client has another for it. A message that did not change is converted once, however often its session is edited:
+    keep one no longer than the work on one session takes.
     """
 
     provider: str
     model: str
     form: Form = OLD
+    named: str = ""
     protocol: ClassVar[str]
     # By identity of the message, which is held, so it stays its own.
     _drafts: dict[int, tuple[Message, _Draft]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def _asked(self) -> AskedModel:
-        return AskedModel(self.provider, self.model, self.form, self.in_results)
+        return AskedModel(self.provider, self.model, self.called, self.form, self.in_results)
+
+    @property
+    def called(self) -> str:
+        """The name that the provider gets, by which client and SDK tell what a model is."""
+        return self.named or self.model
 
     @property
     def form_name(self) -> str:
@@ -108,7 +115,7 @@ class SdkWire(ABC):
         broken = [message for message in read if any(part.data is None for part in message.parts)]
         drafts += [_Draft([], self._draft(message).unreadable()) for message in broken]
         entries = [*(entry for draft in drafts for entry in draft.out), *more]
-        if self.form.mends_for_mistral(self.provider, self.model):
+        if self.form.mends_for_mistral(self.provider, self.called):
             entries = list(_answered_results(entries))
         types = {mime for draft in drafts for mime, _ in draft.unread}
         stop = {mime for mime in types if failed_on(session, self.provider, self.model, mime)}

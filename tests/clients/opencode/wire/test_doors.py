@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.editor import OpencodeEditor
+from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.bedrock import BedrockConverse
 from recoveryd.clients.opencode.wire.copilot import CopilotChat
 from recoveryd.clients.opencode.wire.form import FORK, NEW, OLD, PAGED, Form
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.clients.opencode.wire.sdk import SdkWire
-from recoveryd.core import Claims, Marks, Message, Request, Session, edited
+from recoveryd.core import Claims, Failure, Marks, Message, Request, Session, edited
 from recoveryd.providers import NO_RULES
 from tests.e2e.media import data_url, png
 from tests.families.table import FAMILIES
@@ -244,3 +245,25 @@ def test_a_document_of_a_tool_leaves_the_call_and_its_output() -> None:
     assert request.unsendable == ()
     assert types(request)[-2:] == [("assistant", ["tool_use"]), ("user", ["tool_result", "text", "image"])]
     assert bodies(request, "tool_result")[0]["content"].startswith("two files\n[The file a.pdf was taken out: ")
+
+
+@BOTH
+@pytest.mark.parametrize("protocol", ["anthropic.messages", "bedrock.converse", "openai.chat"])
+@pytest.mark.parametrize(
+    ("model", "called", "sent_id"),
+    [
+        ("claude-sonnet-4-5", "", "functions_bash_0"),
+        ("claude-sonnet-4-5", "arn:aws:bedrock:us-east-1:1:application-inference-profile/a", "functions.bash:0"),
+        ("sonnet", "claude-sonnet-4-5", "functions_bash_0"),
+        ("fast", "devstral-small", "functions"),
+        ("devstral-small", "prod", "functions.bash:0"),
+    ],
+)
+def test_ids_of_calls_are_mended_by_the_name_that_the_provider_gets(
+    form: Form, protocol: str, model: str, called: str, sent_id: str
+) -> None:
+    """As the real clients do it, where the configuration gives a model another `id`; seen on 1.18.34."""
+    failure = Failure("st", "ses", "msg", 0, provider="lab", model=model, called=called)
+    (made,) = wires_of(failure, protocol, [form])
+    calls = bodies(made.stored(stored("bedrock", tool(call_id="functions.bash:0"))), "tool_use")
+    assert [call["id"] for call in calls] == [sent_id]
