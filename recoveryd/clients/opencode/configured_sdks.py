@@ -113,10 +113,15 @@ def _said_of(provider: str, directory: str, root: str, client: str) -> list[_Pro
 
 
 def _spoken(said: Iterable[_Provider], model: str) -> str:
+    return _PROTOCOLS.get(_package(said, model), "")
+
+
+def _package(said: Iterable[_Provider], model: str) -> str:
+    """Return the SDK by which a model is asked: its own, or else its provider's; "" where none is named."""
     package = own = ""
     for one in said:
         package, own = one.package or package, one.own.get(model, "") or own
-    return _PROTOCOLS.get(own or package, "")
+    return own or package
 
 
 def as_asked(failure: Failure, directory: str = "", root: str = "", client: str = _OPENCODE.folder) -> Failure:
@@ -132,20 +137,20 @@ def as_asked(failure: Failure, directory: str = "", root: str = "", client: str 
 
 
 def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
-    """Tell where a provider is asked in the form of Anthropic's, and the client's own gateway for GPT; "" where that is
-    not said of all models, or a file can't be read.
+    """Tell where a model is asked in the form of Anthropic's, and the client's own gateway for GPT; "" where no address
+    is said of all models of its provider, or a file can't be read.
     """
     files = list(_merged(directory, root, client))
     if None in files:
         return ""
     said = [one for each in files if each and (one := each.get(failure.provider)) is not None]
-    packages = {package for one in said for package in one.packages}
     bases = [one.base for one in said if one.base][-1:]  # the last file wins
     addresses = {address.rstrip("/") for address in bases or (a for one in said for a in one.addresses)}
-    if not (packages or addresses):
+    if not (addresses or any(one.packages for one in said)):
         at_zen = (address for models, address in _ASKED_ON_ZEN if models.match(failure.model))
         return next(at_zen, "") if failure.provider == _ZEN else ""
-    spoken = packages == {_MESSAGES} or (not packages and failure.provider == "anthropic")
+    package = _package(said, failure.model)
+    spoken = package == _MESSAGES or (not package and failure.provider == "anthropic")
     told = addresses.pop() if spoken and len(addresses) == 1 else ""
     return f"{told}/messages" if told and "{" not in told else ""  # what stands in braces the client's shell says
 

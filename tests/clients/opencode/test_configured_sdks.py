@@ -307,6 +307,24 @@ NPM = "@ai-sdk/anthropic"
         ({"npm": NPM, "options": {"baseURL": "{env:MY_PROXY}"}}, "claude-sonnet-4-5", False),
         ({"npm": NPM, "options": {"baseURL": "https://{env:MY_HOST}/v1"}}, "claude-sonnet-4-5", False),
         ({"npm": NPM}, "claude-sonnet-4-5", False),
+        (
+            {
+                "npm": "@ai-sdk/openai-compatible",
+                "options": {"baseURL": "https://gateway.example.com/v1"},
+                "models": {"claude-sonnet-4-5": {"provider": {"npm": NPM}}},
+            },
+            "claude-sonnet-4-5",
+            True,
+        ),
+        (
+            {
+                "npm": NPM,
+                "options": {"baseURL": "https://gateway.example.com/v1"},
+                "models": {"claude-sonnet-4-5": {"provider": {"npm": "@ai-sdk/openai-compatible"}}},
+            },
+            "claude-sonnet-4-5",
+            False,
+        ),
         ({"npm": "@ai-sdk/openai-compatible", "api": "http://127.0.0.1:4000/v1"}, "claude-sonnet-4-5", False),
         (
             {
