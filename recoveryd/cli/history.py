@@ -22,7 +22,7 @@ from recoveryd.cli.common import (
 )
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
 from recoveryd.clients import Config, Store, Whose, is_abandoned
-from recoveryd.core import CUT_OFF, Change, Entry, NotFoundError, Outcome, RecoverydError, command_line, kind_info
+from recoveryd.core import CUT_OFF, Change, Entry, Kind, NotFoundError, Outcome, RecoverydError, command_line, kind_info
 from recoveryd.disk import private_files
 from recoveryd.heal import find_store, take_back
 from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind
@@ -93,6 +93,9 @@ def _stats(arguments: argparse.Namespace) -> int:
         table(out, ["in all", "healed", "median", "kind: what came of it"], rows)
         out.print()
         print_wrapped(out, "healed: of those tried; median: from the start of a repair to the disk.")
+        if any(line.kind is Kind.CONTEXT_OVERFLOW for line in lines):
+            by_hand = command_line("compact")
+            print_wrapped(out, f"{Kind.CONTEXT_OVERFLOW}: also what `{by_hand}` made shorter, refused or not.")
 
     data = [
         {
@@ -136,7 +139,7 @@ def show(arguments: argparse.Namespace) -> int:
         print_labelled(out, "session", f"{entry.title or '(no title)'} ({entry.session})", width=9)
         print_labelled(out, "store", entry.store, width=9)
         print_labelled(out, "client", whose.title(entry.store), width=9)
-        print_labelled(out, "cause", f"{cause(entry.kind)} ({entry.kind or 'not known'})", width=9)
+        print_labelled(out, "cause", f"{_about(entry)} ({entry.kind or 'not known'})", width=9)
         print_labelled(out, _LABELS.get(entry.outcome, "why"), entry.detail, width=9)
         if changes:
             out.print()
@@ -158,6 +161,11 @@ def show(arguments: argparse.Namespace) -> int:
                 out.print(f"To take it back: {back}")
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
+
+
+def _about(entry: Entry) -> str:
+    """Tell what a recovery is about. The ledger does not tell a session that was refused from one that was not."""
+    return kind_info(entry.kind).about or cause(entry.kind)
 
 
 def undo(arguments: argparse.Namespace) -> int:

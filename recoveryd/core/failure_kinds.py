@@ -26,6 +26,7 @@ class KindInfo:
     """All that differs between kinds of failure. The words are parts of sentences as people read them."""
 
     cause: str  # what a refusal is about, for a person who never saw the provider's words
+    about: str = ""  # what its recoveries are about, where nobody need have refused anything; "": the cause
     remedy: str = ""  # what recoveryd does about it, a sentence; "" for a kind that is not repaired
     unrepaired: str = ""  # why it is not repaired, and what its user can do instead; "" if it is, or has no repair yet
     undone: str = "The provider may refuse its next prompt"  # what becomes of the session when a repair is undone
@@ -175,6 +176,7 @@ KINDS: Mapping[Kind, KindInfo] = {
     ),
     Kind.CONTEXT_OVERFLOW: KindInfo(
         cause="a conversation longer than the model can take",
+        about="the length of the conversation",  # `recoveryd compact` is of this kind, too
         instead="choose a model that takes more",
         remedy="Old tool outputs, and what else does the least harm, are no longer sent; nothing is deleted.",
         undone="Its next prompt is as long as it was",  # also where nobody had refused it: `recoveryd compact`

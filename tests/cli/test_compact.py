@@ -69,7 +69,7 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     [entry] = json.loads(run("history", "--json")[1])
     assert (entry["kind"], entry["outcome"]) == ("context_overflow", "healed")
     shown = " ".join(run("show", entry["id"])[1].split())
-    assert "a conversation longer than the model can take" in shown
+    assert "cause the length of the conversation (context_overflow)" in shown
     assert '+ "compacted":' in shown.replace("'", '"')
     assert run("undo", entry["id"])[0] == 0
     assert tree.files() == before
@@ -251,6 +251,16 @@ def test_an_undo_does_not_tell_the_length_of_a_session_that_changed(run: Run, tr
     code, out, err = run("undo", recovery, "--force")
     assert code == 0, err
     assert "Its next prompt may be too long, and the session is not repaired" in " ".join(out.split())
+
+
+def test_no_refusal_is_told_of_what_was_made_shorter_unrefused(run: Run, tree: Tree) -> None:
+    assert run("compact", _fine(tree), "--target", "0.5", "--yes")[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    shown = " ".join(run("show", entry["id"])[1].split())
+    assert "than the model can take" not in shown
+    assert "cause the length of the conversation (context_overflow)" in shown
+    told = " ".join(run("history", "--stats")[1].split())
+    assert "context_overflow: also what `recoveryd compact` made shorter, refused or not." in told
 
 
 def test_a_stuck_session_by_hand(run: Run, tree: Tree) -> None:
