@@ -37,7 +37,7 @@ from recoveryd.core import (
     kind_info,
     uncapital,
 )
-from recoveryd.diagnose import Assessment, Case, assess, left_alone, undone_repair
+from recoveryd.diagnose import Assessment, Case, assess, is_put_back, left_alone, undone_repair
 from recoveryd.heal import Recovery, ahead, find_store, not_understood
 from recoveryd.ledger import Ledger
 from recoveryd.tell import cause, evidence_line, still_to_tell
@@ -248,9 +248,9 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
     except RecoverydError:
         return None
     failed = loaded.message(undone.message)
-    if failed is None or failed.error is None:
-        return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
-    then = "nothing is refused now, and its next prompt may be, as it was before the repair"
+    if not is_put_back(store, loaded, ledger, undone) if failed is None else failed.error is None:
+        return None  # nothing had been refused: it was made shorter by hand, or repaired ahead; or it is not sent now
+    then = "nothing is refused now, and its next prompt may be, as before the repair"
     return Finding(Diagnosis(failure, None, code=UNDONE), title, then, undone=undone)
 
 

@@ -12,6 +12,7 @@ from recoveryd.diagnose.decision_tree import of_length
 from recoveryd.diagnose.diagnosis import diagnose, hangs_on_asker
 from recoveryd.diagnose.earlier_repairs import (
     holding_repair,
+    is_put_back,
     maybe_unread,
     standing_repair,
     undone_repair,
@@ -41,6 +42,7 @@ __all__ = [
     "holding_repair",
     "ignored_by",
     "is_in",
+    "is_put_back",
     "judged_state",
     "left_alone",
     "maybe_unread",

@@ -175,3 +175,20 @@ def vain_repairs(context: Context, store: Store, failure: Failure, answered: int
 def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecovery | None:
     """Return the newest repair of a session, if the user took it back and no prompt was answered since."""
     return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)
+
+
+def is_put_back(store: Store, session: Session, ledger: Ledger, undone: PastRecovery) -> bool:
+    """Whether a session that has not what was refused any more (its turn was taken back) has what the undo of its
+    repair put back, or the message that this took something out of again. Of one that was made shorter that tells
+    nothing: nobody need have refused it.
+    """
+    entry = ledger.find(undone.recovery)
+    if entry is None or kind_info(entry.kind).shortened:
+        return False
+    changes = ledger.changes(entry.id)
+    stored = {message.raw for message in session.messages}
+    stored |= {part.raw for message in session.messages for part in message.parts}
+    if any(change.before is not None and change.before in stored for change in changes):
+        return True
+    added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
+    return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)

@@ -123,11 +123,18 @@ def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run:
     assert [told.count(f"My session ({store})") for store in stores] == [1, 1]
 
 
-def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(tree: Tree, run: Run) -> None:
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(
+    tree: Tree, run: Run, deleted: bool
+) -> None:
+    """Also where its client deleted what was refused (`/undo`, and another prompt)."""
     session = tree.stuck()
+    refused = tree.root / "message" / session / f"{tree.failure(session).message}.json"
     run("scan", "--repair")
     [entry] = as_json(run, "history")
     tree.answered(session)
+    if deleted:
+        refused.unlink()
     assert as_json(run, "scan")["elsewhere"] == [] and run("undo", entry["id"], "--force")[0] == 0
     said = as_json(run, "scan")
     [told] = said["elsewhere"]

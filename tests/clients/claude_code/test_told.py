@@ -119,6 +119,27 @@ def test_a_refusal_is_none_of_a_session_whose_user_went_back_to_before_it(run: R
     assert "in a turn that was taken back since" in " ".join(run("scan")[1].split())
 
 
+@pytest.mark.parametrize("before_the_fault", [False, True])
+def test_a_repair_is_undone_whose_refusal_was_taken_back(run: Run, tmp_path: Path, before_the_fault: bool) -> None:
+    """Its session was answered on the repair, which is undone behind that: the fault is sent again, if it still is."""
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    sound = turn(made, "fine")
+    leaf = turn(made, "no name!")
+    made.user("more")
+    made.refused(NAME.format(5))
+    path = made.write(tmp_path / ".claude" / "projects")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    went, made.lines = path.read_bytes(), []
+    went_back(made, sound if before_the_fault else leaf)
+    turn(made, "fine")
+    path.write_bytes(went + made.raw())
+    assert json.loads(run("scan", "--json")[1])["elsewhere"] == []
+    assert run("undo", entry["id"], "--force")[0] == 0 and b'"no name!"' in path.read_bytes()
+    told = [(one["reason"], one["undone"]) for one in json.loads(run("scan", "--json")[1])["elsewhere"]]
+    assert told == ([] if before_the_fault else [("repair_undone", entry["id"])])
+
+
 @pytest.mark.parametrize(
     "words",
     [
