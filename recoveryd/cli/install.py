@@ -66,7 +66,7 @@ def uninstall(arguments: argparse.Namespace) -> int:
     base.refuse_sudo(os.environ)
     manager, state = _manager(), paths.state_dir()
     background = Background(state)
-    if arguments.purge and (count := leave.count_recoveries(state)):
+    if arguments.purge and (count := leave.count_recoveries(state)) != 0:
         insist(_lost(count), yes=arguments.yes)
     steps = Steps(shown=not (arguments.json or arguments.quiet))
     try:
@@ -164,6 +164,8 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
             )
 
 
-def _lost(count: int) -> str:
+def _lost(count: int | None) -> str:
+    if count is None:
+        return "This removes the ledger, which can't be read now: nothing that it holds can be had back any more."
     what = "1 recovery that it tells of" if count == 1 else f"{count} recoveries that it tells of"
     return f"This removes the ledger: of the {what}, none can be undone any more, and what was set aside is gone."

@@ -16,8 +16,8 @@ from recoveryd.service.base import Say, how_to_end
 from recoveryd.settings import overrides, paths
 
 
-def count_recoveries(state: Path) -> int:
-    """Count, before an uninstall, the recoveries in the ledger; a ledger that can't be read counts as one."""
+def count_recoveries(state: Path) -> int | None:
+    """Count, before an uninstall, the recoveries in the ledger; None of a ledger that can't be read."""
     file = paths.ledger_file(state)
     try:
         if not is_there(file):
@@ -25,7 +25,7 @@ def count_recoveries(state: Path) -> int:
         with Ledger(file) as ledger:
             return len(Upkeep(ledger).ended())
     except RecoverydError:
-        return 1
+        return None
 
 
 def while_no_service(state: Path) -> None:
@@ -77,7 +77,7 @@ def remove_state(state: Path, config: Path, say: Say) -> Path | None:
     """
     noted = shell_settings.take_out_shell_settings(state, say)
     ledger = paths.ledger_file(state)
-    kept = count_recoveries(state) > 0
+    kept = count_recoveries(state) != 0  # one that can't be read now may hold some
     there = sorted(path for path in state.iterdir() if not path.is_dir()) if state.is_dir() else []
     named = {path: one for one in {*noted, config} for path in there if shell_settings.is_named_in_config(one, path)}
     elsewhere = bool((noted - {paths.config_file()}) & {*named.values()})  # nothing else tells the next uninstall of it

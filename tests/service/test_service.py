@@ -277,6 +277,17 @@ def test_purge_takes_all_and_only_if_that_is_meant(home: Path, run: Run, fakes: 
     assert all(str(gone) in out for gone in (config(home), state(home), unit(home)))
 
 
+@pytest.mark.usefixtures("fakes")
+def test_of_a_ledger_that_cannot_be_read_purge_counts_nothing(home: Path, run: Run) -> None:
+    recorded(home)
+    paths.ledger_file(state(home)).write_bytes(b"damaged" * 1000)
+    code, _, err = run("uninstall", "--purge")
+    said = " ".join(err.split())
+    assert code == 4 and "the ledger, which can't be read now" in said and "recovery that it tells of" not in said
+    assert run("uninstall")[0] == 0 and paths.ledger_file(state(home)).exists(), "it may hold some"
+    assert run("uninstall", "--purge", "--yes")[0] == 0 and not state(home).exists()
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
