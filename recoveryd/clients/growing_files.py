@@ -75,7 +75,15 @@ class GrowingFiles(ABC, Generic[Found]):
             return f"{self.root} belongs to another user (uid {owner}); it is left alone."
         if not os.access(self.root, self.needs):
             return f"{self.root} {self.lacks}"
-        return f"{self.root} {UNWRITABLE}" if is_read_only(self.root) else None
+        return f"{self.root} {UNWRITABLE}" if is_read_only(self.root) or self._is_closed() else None
+
+    def _is_closed(self) -> bool:
+        """Whether neither the folder nor any file may be written to; one that is written in place needs no folder."""
+        if os.access(self.root, os.W_OK):
+            return False
+        with suppress(StoreError):  # told by whoever reads it
+            return not any(os.access(self._path(found), os.W_OK) for found in self._list().values())
+        return False
 
     def session_ids(self) -> Iterator[str]:
         """List all sessions but those whose file is empty yet."""

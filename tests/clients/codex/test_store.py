@@ -42,6 +42,24 @@ def aside(store: CodexThreads, name: str = THREAD) -> list[Change]:
     return store.changes(session, CodexEditor(session, Marks("r1", 0)).set_aside(blocks, "x"))
 
 
+@pytest.mark.parametrize(("closed", "live"), [("", True), ("folder", True), ("file", True), ("folder, file", False)])
+def test_a_store_is_not_live_where_neither_its_folder_nor_a_file_may_be_written_to(
+    rollout: Rollout, store: CodexThreads, monkeypatch: pytest.MonkeyPatch, closed: str, live: bool
+) -> None:
+    """A rollout is written in place: no folder is needed for that. One file of many is told where it is refused."""
+    rollout.healthy()
+    access, shut = os.access, {"folder": store.root, "file": rollout.path}
+    may_not = {str(path) for name, path in shut.items() if name in closed}
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not (mode & os.W_OK and str(path) in may_not) and access(path, mode)
+    )
+    assert store.live() == (
+        None
+        if live
+        else f"{store.root} can't be written to: check its owner and mode, and that its disk is not read-only."
+    )
+
+
 # Found
 
 
