@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from recoveryd.clients import Store
@@ -74,17 +74,20 @@ class ServiceStatus:
         """Note that everything is built anew; call `ready` when that is done."""
         self._said, self._ready = (), False
 
-    def ready(self, stores: Iterable[Store], ledger: Ledger, told: int) -> None:
+    def ready(self, stores: Iterable[Store], unread: Collection[str], ledger: Ledger, told: int) -> None:
         """Tell that every store was swept, and which of them are watched (`stores`).
 
-        `told`: how many recoveries came to an end so far; the status is sent after each.
+        `unread`: the ids of those that can't be read, so that nothing is seen there. `told`: how many recoveries came
+        to an end so far; the status is sent after each.
         """
-        roots = tuple(str(store.root) for store in stores if store.exists())
-        now = roots, told, midnight(time.time())
+        there = [store for store in stores if store.exists()]
+        roots = tuple(str(store.root) for store in there if store.id not in unread)
+        closed = tuple(str(store.root) for store in there if store.id in unread)
+        now = roots, closed, told, midnight(time.time())
         if now != self._said:
             self._said = now
-            healed = count_outcomes(Upkeep(ledger).ended(), now[2])[Outcome.HEALED]
-            self._manager.status(status_line(roots, healed))
+            healed = count_outcomes(Upkeep(ledger).ended(), now[-1])[Outcome.HEALED]
+            self._manager.status(status_line(roots, closed, healed))
         if not self._ready:
             self._ready = True
             self._manager.ready()
@@ -95,8 +98,16 @@ class ServiceStatus:
             self._manager.ready()
 
 
-def status_line(roots: Sequence[str], healed: int) -> str:
-    """Write the line for `systemctl status`: the stores that are watched, and how many recoveries there were today."""
-    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-    doing = f"watching {', '.join(roots[:3])}{more}" if roots else "waiting for the first session"
+def status_line(roots: Sequence[str], closed: Sequence[str], healed: int) -> str:
+    """Write the line for `systemctl status`: the stores that are watched, those that can't be read (`closed`), and how
+    many recoveries there were today.
+    """
+    nothing = "watching nothing yet" if closed else "waiting for the first session"
+    doing = f"watching {_named(roots)}" if roots else nothing
+    doing += f"; can't read {_named(closed)}" if closed else ""
     return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"
+
+
+def _named(roots: Sequence[str]) -> str:
+    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
+    return f"{', '.join(roots[:3])}{more}"

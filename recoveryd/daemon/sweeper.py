@@ -9,7 +9,7 @@ from itertools import chain
 from loguru import logger
 
 from recoveryd.clients import Store, Whose, is_store_of
-from recoveryd.core import ActiveError, BusyError, RecoverydError, command_line
+from recoveryd.core import ActiveError, BusyError, RecoverydError, StoreError, command_line
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.store_locks import StoreLocks
@@ -40,6 +40,7 @@ class Sweeper:
         self._finished: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._locks = locks
         self._marks: dict[str, dict[str, str]] = {}
+        self.unread: set[str] = set()  # stores that the last sweep could not read
 
     def take_locks(self) -> None:
         """Take the lock of each store. A store that another daemon watches is left to that one until it ends.
@@ -78,6 +79,7 @@ class Sweeper:
             if store.exists():
                 self._lock(store)
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
+                self.unread.discard(store.id)
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
                 missing = " or ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
@@ -85,6 +87,8 @@ class Sweeper:
         except BusyError as error:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
+            if isinstance(error, StoreError):
+                self.unread.add(store.id)
             self._log_once.say((store.id, "sweep"), error.message)
 
     def _lock(self, store: Store) -> None:

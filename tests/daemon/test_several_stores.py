@@ -12,6 +12,8 @@ import pytest
 
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.store import Store
+from recoveryd.core import StoreError
+from recoveryd.daemon.sd_notify import SdNotify
 from tests.support.rollouts import Rollout
 from tests.support.running import is_healed, running, until
 from tests.support.trees import Tree
@@ -50,3 +52,35 @@ def test_what_is_refused_in_a_small_store_is_healed_while_a_huge_one_is_looked_t
         daemon.idle()
     assert [event.session for event in daemon.events] == [before, during]
     assert is_healed(tree, during)
+
+
+class Closed(CodexThreads):
+    """A store that can't be read, until it is opened."""
+
+    let_in = False
+
+    def fresh(self, known: Mapping[str, str], since_ms: int) -> Iterator[tuple[str, str]]:
+        if not self.let_in:
+            raise StoreError(f"Can't open {self.root}: permission is denied.")
+        return super().fresh(known, since_ms)
+
+
+def test_a_store_that_cannot_be_read_is_not_told_as_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(SdNotify, "status", lambda _, line: said.append(line))
+    Rollout(tmp_path / "codex").healthy()
+    closed, tree = Closed(tmp_path / "codex" / "sessions"), Tree(tmp_path)
+    with running(tmp_path, closed, tree.store) as daemon:
+        until(lambda: said)
+        closed.let_in = True
+        daemon.daemon._inbox.put((closed.id, None))
+        until(lambda: len(said) > 1)
+    assert said == [
+        f"watching {tree.root}; can't read {closed.root}; no recoveries today",
+        f"watching {closed.root}, {tree.root}; no recoveries today",
+    ]
+    said.clear()
+    closed.let_in = False
+    with running(tmp_path, closed):
+        until(lambda: said)
+    assert said == [f"watching nothing yet; can't read {closed.root}; no recoveries today"]
