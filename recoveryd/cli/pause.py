@@ -45,7 +45,7 @@ def unpause(arguments: argparse.Namespace) -> int:
     hours = config.lookback_hours
     over, on = "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
     words = "It was not paused." if not ended else _goes_on(config, over, on)
-    if found is not None and now - found.since > hours * 3600:
+    if found is not None and (found.since is None or now - found.since > hours * 3600):
         repair = command_line("scan", "--repair")
         words += f" What got stuck more than {hours:g} hours ago is not: `{repair}` does that."
     return render(

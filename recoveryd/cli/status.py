@@ -96,7 +96,9 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "repairs", f"by the configuration, nothing is repaired: {found.idle}.{read}")
     if found.pause is not None:
         until = f"`{command_line('unpause')}`" if found.pause.until is None else local_time(found.pause.until)
-        print_field(out, "paused", f"since {local_time(found.pause.since)}, until {until}: nothing is repaired")
+        since = f"since {local_time(found.pause.since)}, " if found.pause.since is not None else ""
+        note = "" if since else "; since when, its file does not tell"
+        print_field(out, "paused", f"{since}until {until}: nothing is repaired{note}")
     if found.ignore_problem:
         print_field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
     print_field(out, "repairs", found.unwritable)

@@ -22,10 +22,10 @@ from recoveryd.settings.schema import BaseConfig
 @dataclass(frozen=True, slots=True)
 class Pause:
     """A pause of all repairs: from and until when, in seconds since the epoch; without `until` it lasts until it is
-    ended.
+    ended. `since` None: its file can't be read.
     """
 
-    since: float
+    since: float | None
     until: float | None = None
 
     @property
@@ -63,7 +63,7 @@ def paused(state_dir: Path, now: float) -> Pause | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return Pause(now)
+        return Pause(None)
     return found if found.until is None or now < found.until else None
 
 

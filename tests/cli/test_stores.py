@@ -284,6 +284,15 @@ def test_one_letter_names_no_recovery(tree: Tree, run: Run) -> None:
     assert code == 3 and "There is no recovery" in err
 
 
+def test_of_a_pause_that_cannot_be_read_no_time_is_told(run: Run) -> None:
+    assert run("pause")[0] == 0
+    (paths.state_dir() / "pause.json").write_bytes(b"{")
+    said = " ".join(run("status")[1].split())
+    assert "paused until `recoveryd unpause`: nothing is repaired; since when, its file does not tell" in said
+    assert as_json(run, "status")["paused"] == {"since": None, "until": None}
+    assert "What got stuck more than 24 hours ago is not" in " ".join(run("unpause")[1].split())
+
+
 def test_a_pause_says_what_it_will_be_too_late_for(run: Run) -> None:
     assert "not older than `lookback_hours` (24" in " ".join(run("pause")[1].split())
 
