@@ -58,7 +58,7 @@ def test_what_is_no_heal_is_told_at_once(tree: Tree, bench: Bench) -> None:
 @pytest.mark.parametrize("overwritten", [False, True])
 @pytest.mark.parametrize("answered", [False, True])
 def test_what_nobody_read_back_is_taken_up_once_by_another_process(
-    tree: Tree, bench: Bench, tmp_path: Path, overwritten: bool, answered: bool
+    tree: Tree, bench: Bench, tmp_path: Path, lines: list[str], overwritten: bool, answered: bool
 ) -> None:
     """It is made again where the session still needs it, and told in any case: its own process could not."""
     session = tree.stuck(blank_answer, EMPTY)
@@ -75,6 +75,8 @@ def test_what_nobody_read_back_is_taken_up_once_by_another_process(
         lifecycle.finish()
     assert [(told.id, told.outcome) for told in ended] == [(event.id, Outcome.HEALED)]
     assert (tree.files() != before) == (overwritten and not answered)
+    assert any("it is made again if it has to be" in line for line in lines) == (overwritten or answered)
+    assert any("went on since, or its turn was taken back" in line for line in lines) == answered
     assert answered or refusal(tree.store.load(session), thinking=False) is None
     assert later.ledger.unconfirmed() == []
     later.ledger.close()
@@ -134,6 +136,7 @@ def test_what_cannot_be_read_back_now_is_tried_again_until_the_last_time(
         lifecycle.confirm(event.id, last=last)
     if last:
         assert [told.outcome for told in ended] == [Outcome.PENDING]
+        assert "not read back yet. It is being repaired by another" in ended[0].detail, "nobody looked what is stored"
         return
     assert ended == [] and lifecycle.waiting() == [event.id]
     [(first, key, _), (again, same, job)] = jobs

@@ -167,13 +167,13 @@ class Recovery:
         if case.recovery not in self._proposed and found is not None:  # made by a process that is gone: it knew why
             why = case.refused if found.refused is None else replace(found.refused, kind=case.kind)
             case = replace(case, failure=found.failure, refused=why)
-        logger.info("{}: the client wrote over the repair; it is made again", log_prefix(case.event))
+        logger.info("{}: it does not stand as it was written; it is made again if it has to be", log_prefix(case.event))
         return self._repair(case)
 
     def _not_now(self, case: Case, detail: str) -> Case:
         """Record nothing of what passes by itself: the failure stays open, and is looked at again."""
         if case.outcome is Outcome.HEALED:  # what stands of it is known to the ledger, for a later look or a start
-            detail = f"Repaired ({case.recovery}), and the client wrote over the repair since. {detail}"
+            detail = f"Repaired ({case.recovery}), and not read back yet. {detail}"
         else:
             self._recorder.drop_untouched(case)
         return case.became(Outcome.PENDING, detail).updated(changes=())
@@ -263,7 +263,7 @@ class Recovery:
     def _went_on(self, case: Case, *, written: bool) -> Case:
         """End a case whose session is not stuck on the failure any more: nothing is written, what was written stays."""
         if written:
-            logger.info("{}: the client wrote over the repair, and the session went on since", log_prefix(case.event))
+            logger.info("{}: the session went on since, or its turn was taken back", log_prefix(case.event))
             return self._recorder.close(case.became(Outcome.HEALED))
         made = self._recorder.standing(case)
         return made or self._not_now(case, "It is not stuck on this any more: it went on, or was seen to.")
