@@ -17,7 +17,7 @@ from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_li
 from recoveryd.diagnose import ignored_by, is_in
 from recoveryd.disk import private_files
 from recoveryd.doctor import quick_status
-from recoveryd.settings import overrides, paths, variable_of
+from recoveryd.settings import load_sound, overrides, paths, variable_of
 
 
 def pause(arguments: argparse.Namespace) -> int:
@@ -25,15 +25,19 @@ def pause(arguments: argparse.Namespace) -> int:
     state = private_files.make_folder(paths.state_dir())
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = f"`{command_line('unpause')}`" if made.until is None else local_time(made.until)
-    hours = (
-        f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"  # the file is not read: it may be broken
-    )
-    repair = command_line("scan", "--repair")
-    words = f"Nothing is repaired by itself until {until}; `{repair}` does it by hand. "
-    words += "What gets stuck meanwhile is healed after that, if it is not older than "
-    words += f"{hours} then: `{repair}` heals what is."
+    config, _ = load_sound(Config, arguments.config or paths.config_file())  # a broken one is no matter of a pause
+    idle = config.idle or ("" if config.kinds else "the configuration names no kind (`kinds = []`)")
+    words = f"Nothing is repaired by itself until {until}"
+    words += f", nor after that, as it is configured: {idle}." if idle else _meanwhile()
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
+
+
+def _meanwhile() -> str:
+    repair = command_line("scan", "--repair")
+    hours = f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"
+    words = f"; `{repair}` does it by hand. What gets stuck meanwhile is healed after that, if it is not older than "
+    return f"{words}{hours} then: `{repair}` heals what is."
 
 
 def unpause(arguments: argparse.Namespace) -> int:

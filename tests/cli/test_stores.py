@@ -297,6 +297,22 @@ def test_a_pause_says_what_it_will_be_too_late_for(run: Run) -> None:
     assert "not older than `lookback_hours` (24" in " ".join(run("pause")[1].split())
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("dry_run = true", "it is a dry run"),
+        ("enabled = false", "repairs are turned off"),
+        ("kinds = []", "the configuration names no kind"),
+    ],
+)
+def test_a_pause_promises_no_heal_that_the_configuration_forbids(run: Run, said: str, why: str) -> None:
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text(said)
+    told = " ".join(run("pause")[1].split())
+    assert f"nor after that, as it is configured: {why}" in told
+    assert "is healed" not in told and "does it by hand" not in told
+
+
 def test_the_id_of_a_recovery_for_that_of_a_session_is_told_as_such(tree: Tree, run: Run) -> None:
     session = tree.stuck()
     run("scan", "--repair")
