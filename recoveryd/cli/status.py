@@ -14,7 +14,7 @@ from rich.console import Console
 from recoveryd.cli.common import client_meant, none_found, sound_of, stores_of, whose_by, with_clients
 from recoveryd.cli.output import Result, local_time, print_field, render
 from recoveryd.clients import Whose
-from recoveryd.core import Entry, Outcome, __version__, command_line
+from recoveryd.core import Outcome, __version__, command_line, first_of
 from recoveryd.diagnose import Needing
 from recoveryd.disk import REPLACED, LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status
@@ -123,9 +123,17 @@ def _show_summary(out: Console, summary: LedgerSummary, whose: Whose) -> None:
         print_field(out, "today", _sum(summary.today))
         print_field(out, "in all", _sum(summary.ever))
     print_field(out, "need you", _need_you(summary.need_user, whose))
-    print_field(out, "under way", _ids(summary.pending), "or cut off by a crash; the next start brings that to an end")
     print_field(
-        out, "conflict", _ids(summary.conflicts), f"it does not stand as it was written; `{command_line('show', 'ID')}`"
+        out,
+        "under way",
+        first_of([one.id for one in summary.pending]),
+        "or cut off by a crash; the next start brings that to an end",
+    )
+    print_field(
+        out,
+        "conflict",
+        first_of([one.id for one in summary.conflicts]),
+        f"it does not stand as it was written; `{command_line('show', 'ID')}`",
     )
     for _, session, title in summary.capped:
         print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
@@ -156,8 +164,3 @@ def _need_you(needing: Sequence[Needing], whose: Whose) -> str:
 def _sum(counts: Mapping[Outcome, int]) -> str:
     said = [f"{n} {outcome.value.replace('_', ' ')}" for outcome in Outcome if (n := counts.get(outcome, 0))]
     return ", ".join(said) or "nothing yet"
-
-
-def _ids(entries: Sequence[Entry]) -> str:
-    more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
-    return ", ".join(entry.id for entry in entries[:3]) + more

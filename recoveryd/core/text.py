@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 HALF = re.compile("[\ud800-\udfff]")
@@ -83,6 +83,12 @@ def any_of(names: Iterable[str]) -> str:
     """Write names as a text: "a, b or c"."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def first_of(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
+    """Join the first names of some, and tell how many more there are: "a, b, c and 2 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
 
 
 def half_character(value: object) -> bool:

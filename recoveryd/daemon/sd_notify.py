@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from recoveryd.clients import Store
-from recoveryd.core import Outcome
+from recoveryd.core import Outcome, first_of
 from recoveryd.ledger import Ledger, Upkeep, count_outcomes, midnight
 
 
@@ -103,11 +103,6 @@ def status_line(roots: Sequence[str], closed: Sequence[str], healed: int) -> str
     many recoveries there were today.
     """
     nothing = "watching nothing yet" if closed else "waiting for the first session"
-    doing = f"watching {_named(roots)}" if roots else nothing
-    doing += f"; can't read {_named(closed)}" if closed else ""
+    doing = f"watching {first_of(roots)}" if roots else nothing
+    doing += f"; can't read {first_of(closed)}" if closed else ""
     return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"
-
-
-def _named(roots: Sequence[str]) -> str:
-    more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
-    return f"{', '.join(roots[:3])}{more}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recoveryd.core import WARN, Check, RecoverydError, command_line, fail, ok, warn
+from recoveryd.core import WARN, Check, RecoverydError, command_line, fail, first_of, ok, warn
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import ledger_summary, watched_by, why_unwritable
 from recoveryd.ledger import Upkeep, damage, is_there, peek
@@ -65,12 +65,11 @@ def check_conflicts(patient: Patient) -> Iterator[Check]:
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)
     if found.pending and not watched:
         ids = [entry.id for entry in found.pending]
-        says = f"{len(ids)} cut off by a crash: {', '.join(ids[:3])}."
+        says = f"{len(ids)} cut off by a crash: {first_of(ids)}."
         yield Check("conflicts", WARN, says, f"The next `{command_line('run')}` brings that to an end.", recoveries=ids)
     if found.conflicts:
         ids = [entry.id for entry in found.conflicts]
-        said = ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
-        says = f"{len(ids)} of the repairs do not stand as they were written, and what is there stays: {said}."
+        says = f"{len(ids)} of the repairs do not stand as they were written, and what is there stays: {first_of(ids)}."
         hint = f"{command_line('show', ids[0])}; {command_line('scan')} tells what is stuck now."
         yield Check("conflicts", WARN, says, hint, recoveries=ids)
     if not found.conflicts and not (found.pending and not watched):

@@ -6,7 +6,17 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from recoveryd.clients import Clients, Config, Store, stored_images
-from recoveryd.core import CUT_OFF, Change, Entry, FormError, RefusedError, StoreError, command_line, kind_info
+from recoveryd.core import (
+    CUT_OFF,
+    Change,
+    Entry,
+    FormError,
+    RefusedError,
+    StoreError,
+    command_line,
+    first_of,
+    kind_info,
+)
 from recoveryd.ledger import Ledger
 
 
@@ -38,7 +48,7 @@ def obstacle_of(store: Store, entry: Entry, changes: Sequence[Change]) -> str | 
     ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
     changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
     if changed:
-        those = changed[0] + (f" and {len(changed) - 1} more" if len(changed) > 1 else "")
+        those = first_of(changed, 1)
         if any(now is not None for now in store.read_all(changed)):
             return f"{those} changed since {entry.id}."
         gone = "is not stored any more: its client deleted it"

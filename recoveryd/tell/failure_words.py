@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recoveryd.clients import Client, Store, way_back
-from recoveryd.core import KINDS, Json, Kind, kind_info
+from recoveryd.core import KINDS, Json, Kind, first_of, kind_info
 
 NOT_AGAIN = "is not repaired again by itself before a prompt was answered"  # a session whose repair was taken back
 
@@ -15,8 +15,7 @@ def evidence_line(evidence: Json) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, (list, tuple)):
-        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
-        return " ".join(map(str, value[:3])) + more
+        return first_of([*map(str, value)], between=" ")
     return "yes" if value is True else str(value)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recoveryd.core.text import UNKNOWN, capital, clean, shown, uncapital
+from recoveryd.core.text import UNKNOWN, capital, clean, first_of, shown, uncapital
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()))
 JOINERS = {"\u200c", "\u200d"}
@@ -85,3 +85,12 @@ def test_in_the_midst_of_a_sentence_stands_a_small_letter_but_a_name_stays() -> 
     assert uncapital("A turn is running") == "a turn is running"
     assert uncapital("OpenCode may be about to clear it") == "OpenCode may be about to clear it"
     assert uncapital("") == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
+)
+def test_of_many_names_the_first_are_told_and_how_many_more_there_are(names: list[str], said: str) -> None:
+    assert first_of(names) == said
+    assert first_of(names, 1) == (f"a and {len(names) - 1} more" if len(names) > 1 else said)

@@ -13,7 +13,7 @@ from recoveryd.clients.opencode.server_address import not_asked
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, version_text
 from recoveryd.clients.opencode.wrapped_ids import before_wrap
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, RecoverydError, ok, warn
+from recoveryd.core import Check, RecoverydError, first_of, ok, warn
 
 _LOOK_S = 1.5  # for what has to go through all sessions
 
@@ -82,10 +82,10 @@ def check_strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Itera
         found, looked, complete = _strange_files(one, deadline)
         some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
         if found:
-            names = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+            these = f"{first_of(found)}{some}"
             yield warn(
                 "strangers",
-                f"OpenCode takes every file in its message and part folders for a record, these too: {names}{some}.",
+                f"OpenCode takes every file in its message and part folders for a record, these too: {these}.",
                 f"Move them out of {one.root}: with them the session can't be sent, or is sent with a part twice.",
                 one.id,
             )
