@@ -47,6 +47,8 @@ def install(arguments: argparse.Namespace) -> int:
     if arguments.plugin:  # before it starts, which it may not yet: another one may run
         plugin.put_or_leave_plugins(plugin.put_plugins, config, arguments, steps.say)
     shell_files.put_shell_files(steps.say)
+    if Background(state).stop(steps.say) and arguments.config:  # beside it the service would not begin
+        steps.say(f"the configuration of the service: {arguments.config}")
     manager.start(made, steps.say)
     for note in shell_files.what_is_left_to_do():
         steps.say(f"note: {note}")
@@ -100,9 +102,10 @@ def uninstall(arguments: argparse.Namespace) -> int:
 
 
 def _as_before(arguments: argparse.Namespace, manager: Manager) -> Service:
-    """Describe the service: what is not asked for now as it was installed before. ConfigError."""
+    """Describe the service: what is not asked for now as it was before. ConfigError."""
     if arguments.config is None:
-        arguments.config = manager.named_config()  # another one may let it write where this one does not
+        # Of the service, or of what `start` began: another one may let it write where this one does not.
+        arguments.config = manager.named_config() or Background(paths.state_dir()).config()
     strict = manager.was_strict() if arguments.strict is None else arguments.strict
     return _service(arguments, config_of(arguments), strict=strict)
 

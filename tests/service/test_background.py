@@ -260,3 +260,20 @@ def test_uninstall_ends_it_too(run: Run) -> None:
     code, out, _ = run("uninstall")
     assert code == 0 and "stopped (pid" in out
     assert not paths.state_dir().exists()
+
+
+@pytest.mark.usefixtures("fakes")
+def test_install_takes_its_place(run: Run, tmp_path: Path) -> None:
+    """`start` names `install` for each login; and what lets nothing be written goes on doing so."""
+    named = tmp_path / "named.toml"
+    named.write_text("dry_run = true\n")
+    assert run("start", "--config", str(named))[0] == 0
+    pid = Background(paths.state_dir()).pid()
+    assert run("install", "--print")[0] == 0 and Background(paths.state_dir()).pid() == pid
+    code, out, _ = run("install")
+    assert code == 0 and f"stopped (pid {pid})" in out and "enabled" in out
+    assert Background(paths.state_dir()).pid() is None, "the service would end, for another one watches the store"
+    assert "the configuration of the service" in out
+    unit = Path.home() / ".config/systemd/user/recoveryd.service"
+    assert str(named) in unit.read_text()
+    assert "stopped (pid" not in run("install")[1]
