@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _anew() -> int:
     """Start the program that is installed now in this process; return only where that fails."""
-    logger.info("recoveryd ends; what is installed now starts in its place")
+    logger.info("recoveryd ends; what is installed now, if anything is, starts in its place")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # stays so over exec, until `handle_signals`: it reads all anew anyway
     try:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606

@@ -176,6 +176,7 @@ def test_the_process_goes_on_as_the_program_that_is_installed_now(
     assert run(asked) == 75, "tried again by the service manager, if even that fails"
     assert called == [[sys.executable, sys.executable, "-m", "recoveryd", "run"]]
     assert os.environ["_RECOVERYD_SINCE"] == "1000.5", "the next one goes on for the first, too"
+    assert "what is installed now, if anything is" in capsys.readouterr().err, "it may have been removed for good"
 
 
 ANEW = """
