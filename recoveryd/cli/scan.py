@@ -255,15 +255,24 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
             _row(out, seen, finding, f", {state}", finding.outlook)
     _show_ahead(out, seen)
     if seen.elsewhere and not diff:
-        out.print()
-        for reason, many in Counter(finding.diagnosis.reason for finding in seen.elsewhere).items():
-            print_wrapped(out, f"{many} {ended_words(reason)}: `{command_line('explain', session='ID')}` says more.")
+        _show_elsewhere(out, seen.elsewhere)
     if seen.ignored and not seen.named:
         out.print()
         those = "1 is" if len(seen.ignored) == 1 else f"{len(seen.ignored)} are"
         print_wrapped(out, f"{those} stuck and ignored (`{command_line('ignore')}`).")
     healable = [f for f in found if f.changes and not f.healed and not f.undone]
     _advise(out, healable if advise else [], seen.asked, stuck)
+
+
+def _show_elsewhere(out: Console, found: Sequence[Finding]) -> None:
+    """Say how many there are of each sort. Nothing else names their ids to a person: that of the newest is told."""
+    out.print()
+    for reason, many in Counter(finding.diagnosis.reason for finding in found).items():
+        those = (finding.failure for finding in found if finding.diagnosis.reason == reason)
+        newest = max(those, key=lambda failure: failure.time)
+        of_them = "" if many == 1 else f" of the newest; `{command_line('scan', '--json')}` has the id of each"
+        explain = command_line("explain", session=newest.session)
+        print_wrapped(out, f"{many} {ended_words(reason)}: `{explain}` says more{of_them}.")
 
 
 def _row(out: Console, seen: _Seen, finding: Finding, state: str, outlook: str) -> None:

@@ -100,6 +100,17 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     assert said == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
 
 
+def test_of_what_is_only_counted_an_id_is_told(tree: Tree, run: Run) -> None:
+    """`explain --session ID` was named, and no id of one stood anywhere."""
+    first = tree.stuck(words="Overloaded")
+    assert f"`recoveryd explain --session {first}` says more." in " ".join(run("scan")[1].split())
+    newer = tree.refused(tree.stuck(words="Overloaded"), words="Overloaded")
+    assert tree.failure(newer).time > tree.failure(first).time
+    said = " ".join(run("scan")[1].split())
+    assert f"`recoveryd explain --session {newer}` says more of the newest; `recoveryd scan --json` has the id" in said
+    assert run("explain", "--session", newer)[0] == 0
+
+
 def test_a_session_whose_answer_broke_off_is_not_stuck(tree: Tree, run: Run) -> None:
     def broken(made: SessionBuilder) -> None:
         made.user("go on")
