@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.e2e.client import Client
 from tests.e2e.daemon import Daemon
 from tests.e2e.harness import Harness, Outcome
 from tests.e2e.heals import files
@@ -88,7 +89,7 @@ def play(harness: Harness, daemon: Daemon, generated: Sequence[Generated], *, bo
     cases = [Case(made, other_way=number % 2 == 1) for number, made in enumerate(generated)]
     for case in cases:
         harness.plant(case.generated.planted)
-        case.planted = records(harness, case.id)
+        case.planted = records(harness.client, case.id)
     _prompt_all(harness, cases, lambda case: case.generated.thinking)
     waiting = [case for case in cases if case.broken]
     for times in range(1, ROUNDS + 1):
@@ -105,7 +106,7 @@ def play(harness: Harness, daemon: Daemon, generated: Sequence[Generated], *, bo
         case.silenced = _silenced(case, _parts(harness, case.id))
     _undo_all(daemon, cases)
     for case in cases:
-        case.undone = records(harness, case.id)
+        case.undone = records(harness.client, case.id)
         case.problems = list(problems(case))
     harness.provider.clear()
     return cases
@@ -139,12 +140,12 @@ def _prompt_all(harness: Harness, cases: Sequence[Case], thinking: Callable[[Cas
         case.prompts.append(Outcome(result, caused.get(marks[case.id], [])))
 
 
-def records(harness: Harness, session: str) -> Records:
+def records(client: Client, session: str) -> Records:
     """Every message and part of a session as it is stored: a file's text, or all columns of a row."""
-    if not harness.client.database.exists():
-        stored = files(harness.client.storage, session).items()
+    if not client.database.exists():
+        stored = files(client.storage, session).items()
         return {path: content.decode("latin-1") for path, content in stored if not path.startswith("session/")}
-    with contextlib.closing(sqlite3.connect(harness.client.database, timeout=10)) as db:
+    with contextlib.closing(sqlite3.connect(client.database, timeout=10)) as db:
         return {
             f"{table} {row[0]}": repr(row)
             for table in ("message", "part")

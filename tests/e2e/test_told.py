@@ -177,7 +177,7 @@ def _play(harness: Harness, daemon: Daemon, refuser: Refuser, service: Service) 
     cases = {name: Told(_session(name, said.provider)) for name, said in SAID.items()}
     for case in cases.values():
         harness.plant(case.planted)
-        case.before = records(harness, case.planted.id)
+        case.before = records(harness.client, case.planted.id)
     first, *others = cases
     _refuse(harness, refuser, cases, [first])
     daemon.wait(lambda: len(service.toasts) == 1, "the first notice is missing")
@@ -189,7 +189,7 @@ def _play(harness: Harness, daemon: Daemon, refuser: Refuser, service: Service) 
     time.sleep(REST_S + QUIET_S + 1)  # one too many would come now
     for case in cases.values():
         case.entries = found.get(case.planted.id, [])
-        case.after = records(harness, case.planted.id)
+        case.after = records(harness.client, case.planted.id)
     return Play(cases, [(toast[3], toast[4]) for toast in service.toasts])
 
 

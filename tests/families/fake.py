@@ -33,7 +33,7 @@ class Asked:
     refused: str | None
 
 
-_TOKENS = "/google/token"
+TOKENS = "/google/token"
 _TOKEN = {"access_token": "x", "token_type": "Bearer", "expires_in": 3600}
 _TOKEN |= {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
 
@@ -45,7 +45,7 @@ class Handler(ApiHandler):
 
     def do_POST(self) -> None:
         """Answer whatever is asked, at any path: which one it is, is the client's business."""
-        if self.path == _TOKENS:
+        if self.path == TOKENS:
             self.body()
             self.send(200, "application/json", json.dumps(_TOKEN).encode())
             return
@@ -69,14 +69,19 @@ class Fake(FakeApi):
         body = json.loads(raw.decode("utf-8", "surrogatepass"))
         if b"title generator" in raw:
             return 200, *STREAMS[self.family]("A title", "m")
-        messages = READERS[self.family](body)
-        refused = "captured" if self.lenient else REFUSALS[self.family](body, messages)
-        with self._lock:
-            self.asked.append(Asked(body, messages, refused))
+        refused = self.refused(body)
         if refused is not None:
             return 400, "application/json", json.dumps(WRAPPED[self.family](refused)).encode()
         number = "".join("abcdefghij"[int(digit)] for digit in str(next(self._numbers)))
         return 200, *STREAMS[self.family](f"ok {number}", str(body.get("model")))
+
+    def refused(self, body: Body) -> str | None:
+        """Note a request, and why it is refused."""
+        messages = READERS[self.family](body)
+        refused = "captured" if self.lenient else REFUSALS[self.family](body, messages)
+        with self._lock:
+            self.asked.append(Asked(body, messages, refused))
+        return refused
 
     def google_login(self, folder: Path) -> dict[str, str]:
         """Write a login whose tokens Google's library gets here; returns what to set for the client to find it.
@@ -85,7 +90,7 @@ class Fake(FakeApi):
         """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "subject").write_text("x")
-        login = {"type": "external_account", "audience": "//iam.googleapis.com/x", "token_url": self.address + _TOKENS}
+        login = {"type": "external_account", "audience": "//iam.googleapis.com/x", "token_url": self.address + TOKENS}
         login |= {"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
         found = folder / "login.json"
         found.write_text(json.dumps({**login, "credential_source": {"file": str(folder / "subject")}}))
@@ -212,6 +217,7 @@ def _openai_error(words: str) -> Body:
 
 
 REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
+    "anthropic": _messages,
     "bedrock": _bedrock,
     "vertex-claude": _messages,
     "openrouter": _chat,
@@ -226,6 +232,7 @@ REFUSALS: dict[str, Callable[[Body, list[Message]], str | None]] = {
     "vertex": gemini.refusal,
 }
 WRAPPED: dict[str, Callable[[str], Any]] = {
+    "anthropic": _anthropic_error,
     "bedrock": lambda words: {"message": words},
     "vertex-claude": _anthropic_error,
     "openrouter": _openrouter_error,

@@ -194,6 +194,7 @@ def reasoned(body: Body) -> list[Message]:
 
 
 READERS: dict[str, Callable[[Body], list[Message]]] = {
+    "anthropic": messages,
     "bedrock": converse,
     "vertex-claude": messages,
     "openrouter": openrouter,

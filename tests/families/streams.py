@@ -36,10 +36,11 @@ def converse(words: str, model: str) -> tuple[str, bytes]:
         ("messageStop", {"stopReason": "end_turn"}),
         ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
     ]
-    return "application/vnd.amazon.eventstream", b"".join(_frame(kind, payload) for kind, payload in events)
+    return "application/vnd.amazon.eventstream", b"".join(frame(kind, payload) for kind, payload in events)
 
 
-def _frame(kind: str, payload: dict[str, Any]) -> bytes:
+def frame(kind: str, payload: dict[str, Any]) -> bytes:
+    """One event of Bedrock's stream."""
     named = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(_header(name, value) for name, value in named.items())
     body = json.dumps(payload).encode()
@@ -83,6 +84,7 @@ def messages(words: str, model: str) -> tuple[str, bytes]:
 
 
 STREAMS: dict[str, Callable[[str, str], tuple[str, bytes]]] = {
+    "anthropic": messages,
     "bedrock": converse,
     "vertex-claude": messages,
     "openrouter": chat,

@@ -287,3 +287,5 @@ UNREASONED = {
     )
 }
 EVERY_FAMILY = FAMILIES | UNREASONED
+# Anthropic's own API, whose shapes the other tests play.
+ANTHROPIC = Family("anthropic", "anthropic", "@ai-sdk/anthropic", "claude-sonnet-4-5", _as_it_is)
