@@ -41,7 +41,7 @@ def broken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_what_is_refused_behind_it_heals_goes_on_and_is_taken_back(broken: list[Broken]) -> None:
     stuck = [one for one in broken if one.stuck]
-    assert len(stuck) >= 3
+    assert stuck, "at least that which each client plays; of the others some go by how fast the client stores"
     assert [one.tell() for one in stuck if one.problem] == []
 
 
