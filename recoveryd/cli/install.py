@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -47,9 +48,7 @@ def install(arguments: argparse.Namespace) -> int:
     if arguments.plugin:  # before it starts, which it may not yet: another one may run
         plugin.put_or_leave_plugins(plugin.put_plugins, config, arguments, steps.say)
     shell_files.put_shell_files(steps.say)
-    if Background(state).stop(steps.say) and arguments.config:  # beside it the service would not begin
-        steps.say(f"the configuration of the service: {arguments.config}")
-    manager.start(made, steps.say)
+    manager.start(made, steps.say, partial(_make_room, state, arguments.config, steps.say))
     for note in shell_files.what_is_left_to_do():
         steps.say(f"note: {note}")
     log = paths.log_file(state)
@@ -108,6 +107,12 @@ def _as_before(arguments: argparse.Namespace, manager: Manager) -> Service:
         arguments.config = manager.named_config() or Background(paths.state_dir()).config()
     strict = manager.was_strict() if arguments.strict is None else arguments.strict
     return _service(arguments, config_of(arguments), strict=strict)
+
+
+def _make_room(state: Path, config: Path | None, say: base.Say) -> None:
+    """End what `start` began: beside it the service would not begin."""
+    if Background(state).stop(say) and config:
+        say(f"the configuration of the service: {config}")
 
 
 def _manager() -> Manager:

@@ -59,8 +59,12 @@ class Manager(Protocol):
     def named_config(self) -> Path | None:
         """Return the configuration that the service which is installed was given by name; None where it was none."""
 
-    def start(self, service: Service, say: Say) -> None:
-        """Start the service, in place of one that runs, and have it started at each login."""
+    def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
+        """Start the service, in place of one that runs, and have it started at each login.
+
+        `make_room` ends what would be in its way: called once the rest is done, so that what fails before leaves that
+        running.
+        """
 
     def switch(self, verb: Verb, say: Say) -> None:
         """Start, stop or restart what is installed. Stopped, it is started again at the next login."""

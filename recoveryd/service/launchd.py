@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
@@ -76,9 +76,10 @@ class Launchd:
         except (OSError, ValueError, KeyError, TypeError, ExpatError):  # somebody may have edited it
             return None
 
-    def start(self, service: Service, say: Say) -> None:
+    def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
         for path, text in self.unit(service).items():
             write(path, text, say)
+        make_room()
         self._call("bootout", f"{self._domain}/{LABEL}")
         self._call("enable", f"{self._domain}/{LABEL}")
         self._load(say)

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Systemd:
         except (OSError, ValueError):
             return None
 
-    def start(self, service: Service, say: Say) -> None:
+    def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
         for path, text in self.unit(service).items():
             write(path, text, say)
         if not service.strict:
@@ -88,6 +88,7 @@ class Systemd:
         self._must("daemon-reload")
         self._must("enable", UNIT)
         say("enabled: it starts when you log in")
+        make_room()
         self._started("restart", say)
 
     def switch(self, verb: Verb, say: Say) -> None:

@@ -277,3 +277,21 @@ def test_install_takes_its_place(run: Run, tmp_path: Path) -> None:
     unit = Path.home() / ".config/systemd/user/recoveryd.service"
     assert str(named) in unit.read_text()
     assert "stopped (pid" not in run("install")[1]
+
+
+def test_install_that_fails_before_leaves_it_running(run: Run, tmp_path: Path, fakes: Fakes) -> None:
+    """Else nothing would watch, and the next `install` would not know by which configuration."""
+    named = tmp_path / "named.toml"
+    named.write_text("dry_run = true\n")
+    assert run("start", "--config", str(named))[0] == 0
+    pid = Background(paths.state_dir()).pid()
+    unit = Path.home() / ".config/systemd/user/recoveryd.service"
+    unit.parent.mkdir(parents=True)
+    unit.symlink_to("/dev/null")  # as `systemctl --user mask` leaves it
+    assert run("install")[0] == 4 and Background(paths.state_dir()).pid() == pid
+    unit.unlink()
+    (fakes.folder / "unloadable").touch()
+    assert run("install")[0] == 1 and Background(paths.state_dir()).pid() == pid
+    (fakes.folder / "unloadable").unlink()
+    assert run("install")[0] == 0 and Background(paths.state_dir()).pid() is None
+    assert str(named) in unit.read_text()

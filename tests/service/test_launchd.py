@@ -102,7 +102,7 @@ def test_what_xml_can_not_hold_is_refused(name: str) -> None:
 def test_the_file_is_one_that_launchd_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes none that others may write to; its name is that of the label."""
     monkeypatch.setattr(Launchd, "_call", lambda *_: subprocess.CompletedProcess([], 0))
-    Launchd({"HOME": str(tmp_path)}).start(made("x", tmp_path), print)
+    Launchd({"HOME": str(tmp_path)}).start(made("x", tmp_path), print, lambda: None)
     (file,) = (tmp_path / "Library" / "LaunchAgents").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert file.stem == plistlib.loads(file.read_bytes())["Label"]

@@ -12,6 +12,7 @@ case "$2" in
   show-environment)
     [ -e '{folder}/unreachable' ] && echo 'Failed to connect to bus: No medium found' >&2 && exit 1
     echo "HOME=$HOME" ;;
+  daemon-reload) [ -e '{folder}/unloadable' ] && exit 1 || exit 0 ;;
   enable) mkdir -p "$wants" && ln -sf ../recoveryd.service "$wants/recoveryd.service" ;;
   disable) rm -f "$wants/recoveryd.service" ;;
   restart)
@@ -32,7 +33,8 @@ class Fakes:
     """Both of them in `path`, which goes to the front of PATH.
 
     A file in `folder` changes what they do: `unreachable` (no user manager), `failing` (a start fails; the file's
-    content is the exit status), `slow` (it takes its time), `late` (launchd refuses once).
+    content is the exit status), `unloadable` (no unit is taken), `slow` (it takes its time), `late` (launchd refuses
+    once).
     """
 
     def __init__(self, folder: Path) -> None:
