@@ -15,8 +15,8 @@ from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, p
 from recoveryd.clients import Config, is_empty, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.diagnose import ignored_by, is_in
-from recoveryd.disk import private_files
-from recoveryd.doctor import quick_status
+from recoveryd.disk import REPLACED, private_files
+from recoveryd.doctor import daemons, quick_status
 from recoveryd.settings import load_sound, overrides, paths, variable_of
 
 
@@ -26,18 +26,33 @@ def pause(arguments: argparse.Namespace) -> int:
     made = overrides.pause(state, time.time(), arguments.seconds)
     until = f"`{command_line('unpause')}`" if made.until is None else local_time(made.until)
     config, _ = load_sound(Config, arguments.config or paths.config_file())  # a broken one is no matter of a pause
-    idle = config.idle or ("" if config.kinds else "the configuration names no kind (`kinds = []`)")
+    idle = _idle(config, state)
     words = f"Nothing is repaired by itself until {until}"
-    words += f", nor after that, as it is configured: {idle}." if idle else _meanwhile()
+    words += f", nor after that, as it is configured: {idle}." if idle else _meanwhile(by_hand=_by_hand(config))
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
 
-def _meanwhile() -> str:
+def _idle(config: Config, state: Path) -> str:
+    """Tell why nothing is repaired by itself after a pause, either; "" where it is. One that runs may go by another
+    configuration than is in the file: one that was named for it, or the one before a change.
+    """
+    by = [config.idle if one.idle == REPLACED else one.idle for one in daemons(config, (), state)] or [config.idle]
+    if all(by):
+        return by[0]
+    return "" if config.kinds else "the configuration names no kind (`kinds = []`)"
+
+
+def _by_hand(config: Config) -> bool:
+    """Whether `scan --repair` heals: it goes by the file, whatever the recoveryd that runs goes by."""
+    return bool(config.kinds) and not config.dry_run
+
+
+def _meanwhile(*, by_hand: bool) -> str:
     repair = command_line("scan", "--repair")
     hours = f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"
-    words = f"; `{repair}` does it by hand. What gets stuck meanwhile is healed after that, if it is not older than "
-    return f"{words}{hours} then: `{repair}` heals what is."
+    words = f". What gets stuck meanwhile is healed after that, if it is not older than {hours} then"
+    return f"; `{repair}` does it by hand{words}: `{repair}` heals what is." if by_hand else f"{words}."
 
 
 def unpause(arguments: argparse.Namespace) -> int:
@@ -50,8 +65,8 @@ def unpause(arguments: argparse.Namespace) -> int:
     over, on = "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
     words = "It was not paused." if not ended else _goes_on(config, over, on)
     if found is not None and (found.since is None or now - found.since > hours * 3600):
-        repair = command_line("scan", "--repair")
-        words += f" What got stuck more than {hours:g} hours ago is not: `{repair}` does that."
+        by_hand = f": `{command_line('scan', '--repair')}` does that" if _by_hand(config) else ""
+        words += f" What got stuck more than {hours:g} hours ago is not{by_hand}."
     return render(
         Result({"paused": False, "was": ended}, lambda out: print_wrapped(out, words)), as_json=arguments.json
     )

@@ -22,6 +22,7 @@ from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import failpoint
 from recoveryd.core.model import Outcome
+from recoveryd.disk import REPLACED, RunNote, private_files
 from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 from tests.cli.contract import faults
@@ -311,6 +312,24 @@ def test_a_pause_promises_no_heal_that_the_configuration_forbids(run: Run, said:
     told = " ".join(run("pause")[1].split())
     assert f"nor after that, as it is configured: {why}" in told
     assert "is healed" not in told and "does it by hand" not in told
+    (paths.state_dir() / "pause.json").write_bytes(b"{")
+    assert ("scan --repair" in run("unpause")[1]) is (said == "enabled = false"), "by hand it is healed then"
+
+
+@pytest.mark.parametrize(("goes_by", "written"), [("it is a dry run", ""), ("", "dry_run = true"), (REPLACED, "")])
+def test_a_pause_goes_by_the_recoveryd_that_runs(tree: Tree, run: Run, goes_by: str, written: str) -> None:
+    """It may have been given another configuration by name, or have started before the file was changed."""
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text(written)
+    note = RunNote(paths.lock_dir(private_files.make_folder(paths.state_dir())))
+    note.say([tree.store.id], goes_by)
+    try:
+        told = " ".join(run("pause")[1].split())
+    finally:
+        note.release()
+    assert ("What gets stuck meanwhile is healed" in told) is (goes_by != "it is a dry run")
+    assert ("nor after that, as it is configured: it is a dry run" in told) is (goes_by == "it is a dry run")
+    assert ("scan --repair" in told) is (goes_by == REPLACED), "by hand goes by the file alone"
 
 
 def test_the_id_of_a_recovery_for_that_of_a_session_is_told_as_such(tree: Tree, run: Run) -> None:
