@@ -79,7 +79,10 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
     if "duplicate item" in said:
         return Claims(fields=_fields(_repeated(blocks), "id"))
     if "expected an id" in said or refused.field == "id":
-        return Claims(fields=_fields([b for b in blocks if id_fault(b.body) or b.part_id == place], "id"))
+        foreign = [block for block in blocks if id_fault(block.body)]
+        # A place that may count from further on only tells where no id is visibly wrong.
+        there = [] if foreign and refused.continued else [block for block in blocks if block.part_id == place]
+        return Claims(fields=_fields([*foreign, *there], "id"))
     if "required reasoning item" in said or "item with id" in said or "not persisted" in said:
         return Claims(fields=_fields([b for b in blocks if b.body.get("id") in refused.names], "id"))
     of_form = any(words in said for words in ("provided without", "following item", "content: array"))

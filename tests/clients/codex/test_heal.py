@@ -761,6 +761,22 @@ def test_an_image_is_taken_out_by_its_place_over_a_websocket_only_where_no_other
     assert healed or rollout.bytes() == before
 
 
+def test_over_a_websocket_a_sound_item_keeps_its_id_where_the_one_at_fault_is_visibly_wrong(place: Place) -> None:
+    """The place may count from behind what Codex itself tells the model, so a sound item stands there."""
+    rollout = place.rollout
+    rollout.asks()
+    rollout.thinks()
+    rollout.item({"type": "function_call", "id": "call_x", "name": "x", "arguments": "{}", "call_id": "call_1"})
+    rollout.item({"type": "function_call_output", "call_id": "call_1", "output": "what it found"})
+    rollout.answers()
+    rollout.asks("again")
+    error = json.loads(said("Invalid 'input[2].id': 'call_x'. Expected an ID that begins with 'fc'.", "input[2].id"))
+    rollout.is_refused(json.dumps({"type": "error", "status": 400, **error}))
+    event = place.heal()
+    assert event is not None and event.outcome is Outcome.HEALED
+    assert "call_x" not in sent(place) and '"rs_1"' in sent(place)
+
+
 def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
