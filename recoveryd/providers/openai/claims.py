@@ -52,7 +52,7 @@ def _told(refused: Refused, request: Request, named: Block | None) -> Claims:
         case Kind.REASONING_ITEM:
             return _with_ids(_of_items(refused, request, blocks, named), refused, blocks)
         case Kind.FOREIGN_ITEM:
-            return _with_ids(_foreign(refused, blocks, named), refused, blocks)
+            return _with_ids(_foreign(refused, request, blocks, named), refused, blocks)
         case Kind.TOOL_CALL_INVALID:
             return _with_ids(_call(refused, blocks), refused, blocks)
         case Kind.MEDIA_REJECTED:
@@ -139,7 +139,7 @@ def _sealed(body: Json) -> Iterator[str]:
             yield text_field(one, "encrypted_content")
 
 
-def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Claims:
+def _foreign(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> Claims:
     """Find an item, or a field of it, that is not known: all of its type, with the outputs of those that are calls."""
     if refused.field == "id" and "missing" in refused.said:
         return Claims(accused=_parts(b for b in blocks if b.type in NEED_AN_ID and not b.body.get("id")))
@@ -150,13 +150,24 @@ def _foreign(refused: Refused, blocks: list[Block], named: Block | None) -> Clai
             return Claims()
         return Claims(fields=_fields([b for b in blocks if is_spare(b.body, refused.field)], refused.field))
     said = {block.type for block in blocks if block.type in refused.names}
-    types = (said or {named.type} if named is not None else said) - TAKEN_BY_ALL
+    types = (said or _types_at(refused, request, named)) - TAKEN_BY_ALL
     alike = [block for block in blocks if block.type in types]
     calls = {text_field(block.body, "call_id") for block in alike} - {""}
     paired = OUTPUT_OF.keys() | OUTPUTS
     whole = [b for b in blocks if b in alike or (b.type in paired and text_field(b.body, "call_id") in calls)]
     summaries = [block for block in whole if block.is_summary]  # whoever made them can read them: they stay
     return Claims(accused=_parts(b for b in whole if not b.is_summary), fields=_fields(summaries, "type"))
+
+
+def _types_at(refused: Refused, request: Request, named: Block | None) -> set[str]:
+    """Return the type of the item at the place of an error. Where that may count from further on, it is told only where
+    all that may be meant, and that not everybody takes, is of one type: a call's output goes with its call.
+    """
+    if not refused.continued or refused.position is None:
+        return {named.type} if named is not None else set()
+    found = {block.type for block in request.may_be_behind(*refused.position)} - TAKEN_BY_ALL
+    found -= {OUTPUT_OF.get(kind) for kind in found}
+    return found if len(found) == 1 else set()
 
 
 def _call(refused: Refused, blocks: list[Block]) -> Claims:

@@ -777,6 +777,29 @@ def test_over_a_websocket_a_sound_item_keeps_its_id_where_the_one_at_fault_is_vi
     assert "call_x" not in sent(place) and '"rs_1"' in sent(place)
 
 
+@pytest.mark.parametrize(("before", "healed"), [("reasoning", False), ("message", True)])
+def test_an_item_is_known_by_its_place_over_a_websocket_only_where_no_sound_one_may_be_meant(
+    place: Place, before: str, *, healed: bool
+) -> None:
+    """Some gateways tell no type: all reasoning went, where the search behind it was meant."""
+    rollout = place.rollout
+    rollout.asks()
+    if before == "reasoning":
+        rollout.thinks()
+    else:
+        rollout.item({**message("assistant", "I look it up"), "id": "msg_2"})
+    rollout.item({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}})
+    rollout.thinks("gSEALED")
+    rollout.answers()
+    rollout.asks("again")
+    error = {"message": "input.2.type: Invalid input", "type": "invalid_request_error"}
+    rollout.is_refused(json.dumps({"type": "error", "status": 400, "error": error}))
+    was, event = rollout.bytes(), place.heal()
+    assert event is not None and event.outcome is (Outcome.HEALED if healed else Outcome.NOT_UNDERSTOOD)
+    assert "gSEALED" in sent(place) and ("web_search_call" not in sent(place)) is healed
+    assert healed or rollout.bytes() == was
+
+
 def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
