@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -175,6 +176,24 @@ def _by_chat(name: str, planted: Planted) -> tuple[Session, Failure]:
     session = as_session(family.dressed(planted))
     who = (family.provider, family.model, family.protocol)
     return session, Failure(session.store, session.id, "msg_zzz", 0, RecordedError(), *who)
+
+
+@pytest.mark.parametrize(
+    ("name", "called", "goes"),
+    [
+        ("qwen", "ep-prod", True),
+        ("glm", "ep-prod", True),
+        ("kimi-custom", "glm-4.6", True),
+        ("kimi-custom", "ep", False),
+    ],
+)
+def test_the_thinking_beside_a_call_may_go_by_either_name_of_its_model(name: str, called: str, goes: bool) -> None:
+    """The name that the provider gets may be that of a deployment, which tells nothing."""
+    session, failure = _by_chat(name, _mixed(0.3))
+    [wire] = map(weighed, wires_of(replace(failure, called=called), "openai.chat", [Form.named("new")]))
+    thinking = [block for block in wire.stored(session).blocks() if block.is_thinking]
+    assert thinking
+    assert {bool(block.part_id) for block in thinking} == {goes}
 
 
 @pytest.mark.parametrize("form", ["old", "paged", "new", "fork"])

@@ -33,7 +33,9 @@ class OpenaiCompatible(ChatWire):
 
     def thinking(self, pieces: Sequence[Piece]) -> list[Block]:
         said = [piece for piece in pieces if piece.kind == "reasoning" and piece.body["text"]] if self.weighs else []
-        stays = any(piece.kind == "call" for piece in pieces) and not _TAKE_BARE_CALLS.search(self.called.lower())
+        # Either name tells what answers: the one that the provider gets may be no more than that of a deployment.
+        bare = _TAKE_BARE_CALLS.search(f"{self.model} {self.called}".lower())
+        stays = any(piece.kind == "call" for piece in pieces) and not bare
         blocks = [block(piece, {"type": "thinking", "thinking": piece.body["text"]}) for piece in said]
         return [replace(one, part_id="") for one in blocks] if stays else blocks
 
