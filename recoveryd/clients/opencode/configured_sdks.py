@@ -132,8 +132,10 @@ def as_asked(failure: Failure, directory: str = "", root: str = "", client: str 
     if not error.url:
         error = replace(error, url=_messages_address(failure, directory, root, client))
     said = _said_of(failure.provider, directory, root, client)
-    called = [one.called[failure.model] for one in said if failure.model in one.called]
-    return replace(failure, error=error, protocol=_spoken(said, failure.model), called="".join(called[-1:]))
+    called = "".join([one.called[failure.model] for one in said if failure.model in one.called][-1:])
+    if "{" in called:  # what stands in braces the client's shell says: the name in the configuration has to do
+        called = ""
+    return replace(failure, error=error, protocol=_spoken(said, failure.model), called=called)
 
 
 def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:

@@ -99,6 +99,8 @@ def test_a_model_may_have_another_name_at_its_provider(folder: Path) -> None:
     assert (called("claude"), called("odd")) == (profile, "claude-x")
     (folder / "opencode.jsonc").write_text('{"provider": {"lab": {"models": {"claude": {"id": "later"}}}}}')
     assert called("claude") == "later"
+    (folder / "opencode.jsonc").write_text('{"provider": {"lab": {"models": {"claude": {"id": "{env:PROFILE}"}}}}}')
+    assert called("claude") == "", "only the client's shell knows it"
 
 
 def say(path: Path, package: str, provider: str = "lab") -> None:
