@@ -95,7 +95,11 @@ def _asks_another(look: SessionStatus, failure: Failure, refused: Refused | None
     if too_long and look.chosen not in ("", failure.model):
         return True
     rules = provider_of(failure)
-    return provider != failure.provider or rules is None or provider_of(replace(failure, model=model)) is not rules
+    return (
+        provider != failure.provider
+        or rules is None
+        or provider_of(replace(failure, model=model, called="")) is not rules
+    )
 
 
 def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from recoveryd.core import Failure, Kind, RecordedError, Size, Wire
+from recoveryd.providers import makers
 from recoveryd.providers.anthropic import bound_thinking
 from recoveryd.providers.anthropic import sentences as anthropic
 from recoveryd.providers.anthropic.provider import ANTHROPIC, Anthropic
@@ -77,6 +78,10 @@ def _joined(order: Sequence[Kind | None], *tables: Sequence[Row]) -> tuple[Row, 
 SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini.SURE, other_providers.SURE)
 # Models that are shown images, by their makers' names for them; others may be given words in their place.
 _SEES = re.compile(r"claude|gemini|gpt-(?:4\.1|4o|[5-9]|(?!35)[1-9]\d)(?!.*spark)")
+# Names that tell whose a model is. One of a deployment, of an endpoint or of an inference profile does not.
+_TELLING = re.compile(
+    rf"(?<![a-z\d])(?:{makers.MODELS}|gpt-|codex|computer-use|(?:claude|opus|sonnet|haiku|fable)(?![a-z])|o[1-9](?![a-z\d]))"
+)
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
 
@@ -105,7 +110,15 @@ def size_of(error: RecordedError) -> Size:
 
 def provider_of(failure: Failure) -> Provider | None:
     """Return the provider whose rules the next request is held to; None where they are not known."""
-    return next((known for known in _WITH_RULES if known.spoke(failure)), None)
+    asked = _as_called(failure)
+    return next((known for known in _WITH_RULES if known.spoke(asked)), None)
+
+
+def _as_called(failure: Failure) -> Failure:
+    """Return a failure with its model by the name that tells whose it is: the one that the provider gets, or else the
+    client's own for it.
+    """
+    return replace(failure, model=failure.called) if _TELLING.search(failure.called.lower()) else failure
 
 
 def takes_alike(failure: Failure, provider: object, model: object) -> bool:
@@ -114,7 +127,7 @@ def takes_alike(failure: Failure, provider: object, model: object) -> bool:
     """
     if provider != failure.provider or model == failure.model:
         return provider == failure.provider
-    other = replace(failure, model=str(model))
+    other = replace(failure, model=str(model), called="")
     return _SEES.search(other.model.lower()) is not None and provider_of(other) is provider_of(failure)
 
 
@@ -133,11 +146,12 @@ def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
     """Whether, by its provider's rules, the model that is asked ties its thinking to all before it; `said`: what it
     refused in this session.
     """
-    return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(failure.model, said)
+    return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(_as_called(failure).model, said)
 
 
 def why_unknown(failure: Failure) -> str:
     """Say why nobody's rules are known for a failure, as a clause: who answered, and what is not known of it."""
     who = failure.provider or "this provider"
-    said = next(filter(None, (known.disowned(failure) for known in _WITH_RULES)), "")
+    asked = _as_called(failure)
+    said = next(filter(None, (known.disowned(asked) for known in _WITH_RULES)), "")
     return said or f"how the client talks to {who} is not known to recoveryd"

@@ -194,6 +194,8 @@ def test_another_family_is_known_by_its_door(url: str | None, provider: str, mod
 
 
 GATEWAY = "http://127.0.0.1:4000/v1/chat/completions"
+BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
+RESPONSES, GOOGLE = "https://api.openai.com/v1/responses", "https://generativelanguage.googleapis.com/v1beta/models/"
 
 
 def custom(model: str, said: str = "no") -> str | None:
@@ -207,6 +209,44 @@ def test_a_custom_provider_is_known_by_its_sdk_and_the_name_of_the_model() -> No
     assert {model: custom(model) for model in names} == names
     for model in ("claude-sonnet-4.5", "openai/gpt-oss-120b", "llama-3.3-70b", "mistral-large", "my-model", ""):
         assert custom(model) is None, model
+
+
+PROXY = "http://127.0.0.1:4000/v1/messages"
+
+
+@pytest.mark.parametrize(
+    ("url", "model", "called", "name"),
+    [
+        (PROXY, "smart", "claude-sonnet-4-5", "anthropic"),
+        (PROXY, "claude-sonnet-4-5", "MiniMax-M2", None),
+        (PROXY, "claude-sonnet-4-5", "our-deployment", "anthropic"),
+        (PROXY, "claude-sonnet-4-5", "billing-prod", "anthropic"),
+        (PROXY, "smart", "our-deployment", None),
+        (BEDROCK_URL, "claude", "arn:aws:bedrock:us-east-1:1:application-inference-profile/a3o4k", "bedrock"),
+        (BEDROCK_URL, "smart", "us.anthropic.claude-haiku-4-5-20251001-v1:0", "bedrock"),
+        (f"{GOOGLE}x:streamGenerateContent", "smart", "gemini-3-pro-preview", "gemini"),
+        ("https://openrouter.ai/api/v1/chat/completions", "smart", "anthropic/claude-sonnet-4.5", "openrouter"),
+        ("https://a.openai.azure.com/openai/v1/responses", "llama-3", "prod", None),
+    ],
+)
+def test_the_name_that_a_provider_gets_goes_before_the_clients_own_where_it_tells_whose_the_model_is(
+    url: str, model: str, called: str, name: str | None
+) -> None:
+    asks = replace(failed(url, "lab", model), called=called)
+    assert family(asks) == name
+    if name is None:
+        assert ("(MiniMax-M2)" in why_unknown(asks)) is (called == "MiniMax-M2")
+
+
+def test_thinking_is_bound_by_the_name_that_the_provider_gets() -> None:
+    """A number of tokens is no version: a name of one's own for a model that thinks with so many."""
+    for model, called, binds in (
+        ("opus", "claude-opus-5-5", True),
+        ("opus-16k", "claude-opus-4-5-20251101", False),
+        ("opus-16k", "", False),
+        ("claude-opus-5-5", "our-deployment", True),
+    ):
+        assert binds_thinking(replace(failed(PROXY, "lab", model), called=called), []) is binds, model
 
 
 @pytest.mark.parametrize(
@@ -254,9 +294,6 @@ def test_another_model_behind_a_known_door_is_said_to_have_other_rules() -> None
     assert told == "of the models of Kilo's gateway only the rules of Claude are known to recoveryd"
     configured = replace(failed(None, "mine", "openai/gpt-5.1"), protocol="openrouter.chat")
     assert why_unknown(configured).startswith("of the models of OpenRouter only")
-
-
-BEDROCK_URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
 
 
 @pytest.mark.parametrize(
@@ -356,9 +393,6 @@ def test_of_a_model_of_chat_completions_whose_maker_is_not_known_it_is_told(
     if provider == "groq":
         assert why_unknown(asks) == "how the client talks to groq is not known to recoveryd"
     assert "asked by chat completions" not in why_unknown(replace(asks, model="qwen3")), "its rules are known"
-
-
-RESPONSES, GOOGLE = "https://api.openai.com/v1/responses", "https://generativelanguage.googleapis.com/v1beta/models/"
 
 
 @pytest.mark.parametrize(

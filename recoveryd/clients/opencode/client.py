@@ -99,7 +99,8 @@ class Opencode:
         """Name the line that has it send the reasoning back, as it does for the makers' own providers."""
         del store
         custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
-        if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", failure.model.lower()):
+        names = f"{failure.model} {failure.called}".lower()
+        if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", names):
             return ""
         return (
             f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
