@@ -19,12 +19,20 @@ _NOTHING = (
 )
 _TOOLS = "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins."
 _FILTER = "the provider's filter. Put what you asked in other words."
+_RATE = "a rate limit of the provider. Wait a little, then send the prompt again."
+_NETWORK = "the network. Look at the connection, then send the prompt again."
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
     (
         r"tool_use_failed|failed to call a function\. please|tool call validation failed",  # first: it quotes any words
         "a call that the model just made, and the provider does not take. Send the prompt again.",
     ),
+    (
+        r"requires a newer version of|upgrade to the latest (app|cli|version)|is no longer supported\. please upgrade",
+        "a client that is too old for this model or service. Update it, or choose another model.",
+    ),
+    (r"just a moment\.\.\.|attention required! \| cloudflare|enable javascript and cookies", _NETWORK),
+    (r"temporarily limiting requests", _RATE),  # Claude Code's, which says "not your usage limit" behind it
     (r"function_declarations\[", _TOOLS),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
     (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
@@ -38,7 +46,7 @@ _FAMILIES = (
         r"rate.?limit|too many (requests|tokens\b.{0,9}(wait|per))|per.?(minute|min|day)\b|throttl"
         r"|resource.?(has been )?exhausted|rate increased too quickly|request limit reached|key limit exceeded"
         r"|频繁|限流|速率|每分钟",
-        "a rate limit of the provider. Wait a little, then send the prompt again.",
+        _RATE,
     ),
     (
         r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access"
@@ -131,7 +139,7 @@ _FAMILIES = (
         r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"
         r"|response never arrived|went to sleep|network error|other side closed|premature close"
         r"|(^|\| )(type.?error: )?terminated( \||$)",
-        "the network. Look at the connection, then send the prompt again.",
+        _NETWORK,
     ),
     (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
@@ -177,9 +185,10 @@ _TURNED_AWAY = (
     "the network",
     "the provider's server",
     "the address",
+    "a client that",
 )
 # Nor of these, whatever else is said beside them: "internal server error" stands around refusals, too.
-_UNREAD = ("the account", "a rate limit", "the model.", "the key", "the network")
+_UNREAD = ("the account", "a rate limit", "the model.", "the key", "the network", "a client that")
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")

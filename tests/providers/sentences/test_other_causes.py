@@ -36,6 +36,12 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
     return {"name": "APIError", "data": {"message": message, "statusCode": 404, "responseBody": body}}
 
 
+def _page(status: int, body: str) -> dict[str, Any]:
+    """The page of a firewall before the provider."""
+    message = f"Forbidden: <html>{body}</html>"
+    return {"name": "APIError", "data": {"message": message, "statusCode": status, "responseBody": message}}
+
+
 @pytest.mark.parametrize(
     ("error", "about"),
     [
@@ -44,6 +50,20 @@ def _not_found(message: str, body: str) -> dict[str, Any]:
         ("Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys", "account"),
         ("Key limit exceeded. Manage it using https://openrouter.ai/keys", "account"),
         ("API key limit exceeded.", "rate limit"),
+        ("API Error: Server is temporarily limiting requests (not your usage limit) · Rate limited", "rate limit"),
+        ("API Error: Server is temporarily limiting requests (not your usage limit)", "rate limit"),
+        (
+            "The 'gpt-6.1-sol' model requires a newer version of Codex. Please upgrade to the latest app or CLI and "
+            "try again.",
+            "client that is too old",
+        ),
+        (
+            "This version of Codex is no longer supported. Please upgrade to the latest version.",
+            "client that is too old",
+        ),
+        (_page(403, "<title>Just a moment...</title> Enable JavaScript and cookies to continue"), "network"),
+        (_page(403, "<title>Attention Required! | Cloudflare</title> Sorry, you have been blocked"), "network"),
+        ("You have reached your usage limit. Upgrade to Pro.", "account"),
         ("API key limit exceeded (60/minute).", "rate limit"),
         ("This organization has been disabled.", "account"),
         ("Your organization must be verified to stream this model.", "account"),
