@@ -31,8 +31,8 @@ def still(client: Client) -> Snapshot:
 
 
 def changed(before: Snapshot, after: Snapshot) -> Snapshot:
-    """What is not as it was, by file or by table; but the project of a database, where the client keeps a time."""
-    names = (before.keys() | after.keys()) - {"project"}
+    """What is not as it was, by file or by table; but of projects, where the client keeps when it opened one."""
+    names = [name for name in before.keys() | after.keys() if name.partition("/")[0] != "project"]
     return {name: _unlike(before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
