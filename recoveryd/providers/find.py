@@ -80,7 +80,8 @@ SURE = _joined(_ORDER_OF_SURE, anthropic.SURE, bedrock.SURE, openai.SURE, gemini
 _SEES = re.compile(r"claude|gemini|gpt-(?:4\.1|4o|[5-9]|(?!35)[1-9]\d)(?!.*spark)")
 # Names that tell whose a model is. One of a deployment, of an endpoint or of an inference profile does not.
 _TELLING = re.compile(
-    rf"(?<![a-z\d])(?:{makers.MODELS}|gpt-|codex|computer-use|(?:claude|opus|sonnet|haiku|fable)(?![a-z])|o[1-9](?![a-z\d]))"
+    rf"(?<![a-z\d])(?:{makers.MODELS}|(?:claude|opus|sonnet|haiku|fable)(?![a-z]))"
+    r"|(?<![^/])(?:gpt-|chatgpt-|codex|computer-use|o[1-9](?:-|$))"
 )
 _SIZES = (*anthropic.SIZES, *other_providers.SIZES, *openai.SIZES, *gemini.SIZES, *bedrock.SIZES)
 LIKELY = _joined(_ORDER_OF_LIKELY, anthropic.LIKELY, bedrock.LIKELY, openai.LIKELY, gemini.LIKELY, likely.LIKELY)
@@ -111,7 +112,14 @@ def size_of(error: RecordedError) -> Size:
 def provider_of(failure: Failure) -> Provider | None:
     """Return the provider whose rules the next request is held to; None where they are not known."""
     asked = _as_called(failure)
-    return next((known for known in _WITH_RULES if known.spoke(asked)), None)
+    found = _with_rules(asked)
+    if asked is failure or not _TELLING.search(failure.model.lower()):
+        return found
+    return found if found is _with_rules(failure) else None  # the two names are of two makers: it is either
+
+
+def _with_rules(failure: Failure) -> Provider | None:
+    return next((known for known in _WITH_RULES if known.spoke(failure)), None)
 
 
 def _as_called(failure: Failure) -> Failure:
@@ -146,12 +154,13 @@ def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
     """Whether, by its provider's rules, the model that is asked ties its thinking to all before it; `said`: what it
     refused in this session.
     """
-    return isinstance(provider_of(failure), Anthropic) and bound_thinking.binds(_as_called(failure).model, said)
+    names, told = {_as_called(failure).model, failure.model}, list(said)  # the one may tell no version
+    return isinstance(provider_of(failure), Anthropic) and any(bound_thinking.binds(name, told) for name in names)
 
 
 def why_unknown(failure: Failure) -> str:
     """Say why nobody's rules are known for a failure, as a clause: who answered, and what is not known of it."""
     who = failure.provider or "this provider"
-    asked = _as_called(failure)
+    asked = failure if _with_rules(_as_called(failure)) else _as_called(failure)
     said = next(filter(None, (known.disowned(asked) for known in _WITH_RULES)), "")
     return said or f"how the client talks to {who} is not known to recoveryd"

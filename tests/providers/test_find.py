@@ -222,8 +222,12 @@ PROXY = "http://127.0.0.1:4000/v1/messages"
         (PROXY, "claude-sonnet-4-5", "our-deployment", "anthropic"),
         (PROXY, "claude-sonnet-4-5", "billing-prod", "anthropic"),
         (PROXY, "smart", "our-deployment", None),
+        (PROXY, "kimi-k2", "claude-sonnet-4-5", None),
         (BEDROCK_URL, "claude", "arn:aws:bedrock:us-east-1:1:application-inference-profile/a3o4k", "bedrock"),
         (BEDROCK_URL, "smart", "us.anthropic.claude-haiku-4-5-20251001-v1:0", "bedrock"),
+        (GATEWAY, "gpt-5", "prod-gpt-5", "gpt"),
+        (GATEWAY, "smart", "openai/gpt-5", "gpt"),
+        (GATEWAY, "qwen3-coder", "gpt-4", None),
         (f"{GOOGLE}x:streamGenerateContent", "smart", "gemini-3-pro-preview", "gemini"),
         ("https://openrouter.ai/api/v1/chat/completions", "smart", "anthropic/claude-sonnet-4.5", "openrouter"),
         ("https://a.openai.azure.com/openai/v1/responses", "llama-3", "prod", None),
@@ -232,7 +236,7 @@ PROXY = "http://127.0.0.1:4000/v1/messages"
 def test_the_name_that_a_provider_gets_goes_before_the_clients_own_where_it_tells_whose_the_model_is(
     url: str, model: str, called: str, name: str | None
 ) -> None:
-    asks = replace(failed(url, "lab", model), called=called)
+    asks = replace(failed(url, "lab", model), called=called, protocol="openai.chat" if url == GATEWAY else "")
     assert family(asks) == name
     if name is None:
         assert ("(MiniMax-M2)" in why_unknown(asks)) is (called == "MiniMax-M2")
@@ -245,6 +249,9 @@ def test_thinking_is_bound_by_the_name_that_the_provider_gets() -> None:
         ("opus-16k", "claude-opus-4-5-20251101", False),
         ("opus-16k", "", False),
         ("claude-opus-5-5", "our-deployment", True),
+        ("claude-opus-5-2", "anthropic/claude-opus-latest", True),
+        ("sonnet", "claude-sonnet-4-5-1M", False),
+        ("claude-opus-5-1m", "", False),
     ):
         assert binds_thinking(replace(failed(PROXY, "lab", model), called=called), []) is binds, model
 

@@ -57,7 +57,7 @@ def protocols_of(store: Store, failure: Failure, forms: Iterable[Form], gateway:
     unsaid = spoken == "copilot.chat" and not failure.error.url and not failure.protocol
     # It has no PDF, which Anthropic's SDK has.
     by_chat = any("functionality not supported" in text for text in failure.error.texts)
-    if by_chat or not unsaid or "claude" not in failure.model or {NEW, FORK}.isdisjoint(forms):
+    if by_chat or not unsaid or "claude" not in f"{failure.model} {failure.called}" or {NEW, FORK}.isdisjoint(forms):
         return (spoken,)
     told = spoken_before(store.load(failure.session), failure)
     return (told,) if told else (spoken, "anthropic.messages")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recoveryd.core import Block, Json, Request
 
-_VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[-.](\d{1,2}))?(?![\dk])")  # of claude-opus-5-20260101 the 5, no "16k"
+_VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[-.](\d{1,2}))?(?![\dkKmM])")  # of claude-opus-5-20260101 the 5, no "16k"
 _SINCE = (5, 1)
 _NOT_YET = "mythos"  # of that version
 _SAID = "bound to a different conversation"

@@ -28,15 +28,17 @@ _FAMILIES = (
         "a call that the model just made, and the provider does not take. Send the prompt again.",
     ),
     (
-        r"requires a newer version of|upgrade to the latest (app|cli|version)|is no longer supported\. please upgrade",
+        r"requires a newer version of (codex|claude code|opencode|kilo)\b|upgrade to the latest app or cli"
+        r"|this version of [^|]{0,40}is no longer supported",
         "a client that is too old for this model or service. Update it, or choose another model.",
     ),
-    (r"just a moment\.\.\.|attention required! \| cloudflare|enable javascript and cookies", _NETWORK),
+    (r"<title>(just a moment\.\.\.|attention required! \| cloudflare)", _NETWORK),
     (r"temporarily limiting requests", _RATE),  # Claude Code's, which says "not your usage limit" behind it
     (r"function_declarations\[", _TOOLS),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
     (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
-        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier|upgrade to"
+        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier"
+        r"|upgrade to (?!the latest|a newer)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
         r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost

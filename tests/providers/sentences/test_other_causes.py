@@ -64,6 +64,7 @@ def _page(status: int, body: str) -> dict[str, Any]:
         (_page(403, "<title>Just a moment...</title> Enable JavaScript and cookies to continue"), "network"),
         (_page(403, "<title>Attention Required! | Cloudflare</title> Sorry, you have been blocked"), "network"),
         ("You have reached your usage limit. Upgrade to Pro.", "account"),
+        ("The free tier is no longer supported. Please upgrade to a paid plan.", "account"),
         ("API key limit exceeded (60/minute).", "rate limit"),
         ("This organization has been disabled.", "account"),
         ("Your organization must be verified to stream this model.", "account"),
