@@ -76,8 +76,11 @@ def _goes_on(config: Config, not_yet: str, what: str) -> str:
     """Tell what comes of what may be repaired again, as things are: `what` is healed soon, or why `not_yet`."""
     found = quick_status(config, stores_of(config), paths.state_dir(), paths.config_file(), time.time())
     if found.unrepaired:
-        start = f" To start it: {command_line('start')}" if found.stores and not found.running else ""
-        return f"{not_yet}: {found.unrepaired}.{start}"
+        then = ""
+        if found.stores and not found.running:
+            idle = _idle(config, paths.state_dir())  # a start heals nothing then
+            then = f" Nor would it, as it is configured: {idle}." if idle else f" To start it: {command_line('start')}"
+        return f"{not_yet}: {found.unrepaired}.{then}"
     return f"{what} is healed within a minute."
 
 

@@ -316,6 +316,25 @@ def test_a_pause_promises_no_heal_that_the_configuration_forbids(run: Run, said:
     assert ("scan --repair" in run("unpause")[1]) is (said == "enabled = false"), "by hand it is healed then"
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("dry_run = true", "it is a dry run"),
+        ("enabled = false", "repairs are turned off"),
+        ("kinds = []", "the configuration names no kind"),
+    ],
+)
+def test_no_start_is_named_that_would_heal_nothing(tree: Tree, run: Run, said: str, why: str) -> None:
+    session = tree.stuck()
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text(said)
+    for put, taken in ((["pause"], ["unpause"]), (["ignore", session], ["ignore", "--remove", session])):
+        assert run(*put)[0] == 0
+        told = " ".join(run(*taken)[1].split())
+        assert f"nothing runs that would. Nor would it, as it is configured: {why}" in told
+        assert "recoveryd start" not in told
+
+
 @pytest.mark.parametrize(("goes_by", "written"), [("it is a dry run", ""), ("", "dry_run = true"), (REPLACED, "")])
 def test_a_pause_goes_by_the_recoveryd_that_runs(tree: Tree, run: Run, goes_by: str, written: str) -> None:
     """It may have been given another configuration by name, or have started before the file was changed."""
