@@ -18,6 +18,7 @@ UNIT = "recoveryd.service"
 _STRICT = "strict.conf"
 _PATIENCE_S = 60.0  # for the first look at all sessions; it goes on without us
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
+_NOT_EXECUTED = 200  # systemd's own statuses from here on: the program never ran, so its log has nothing of it
 _HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 what PrivateTmp= replaces
 
 
@@ -143,7 +144,10 @@ class Systemd:
 
     def _not_started(self, *, strict: bool) -> RecoverydError:
         status = self._show("ExecMainStatus")
-        hint = f"The log says why: {command_line('logs')} (or journalctl --user -u recoveryd -n 20)"
+        journal = "journalctl --user -u recoveryd -n 20"
+        hint = f"The log says why: {command_line('logs')} (or {journal})"
+        if status.isdigit() and int(status) >= _NOT_EXECUTED:
+            hint = f"The journal says why: {journal}"
         if status == "75":
             hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
         elif status == "78":

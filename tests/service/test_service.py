@@ -510,6 +510,14 @@ def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: 
     assert "did not start" in err and words in err
 
 
+@pytest.mark.parametrize(("status", "ran"), [("1", True), ("203", False), ("226", False)])
+def test_no_log_is_named_where_the_program_never_ran(run: Run, fakes: Fakes, status: str, ran: bool) -> None:
+    """203: it can't be executed; 226: no namespace. Only systemd tells of these."""
+    (fakes.folder / "failing").write_text(status)
+    err = " ".join(run("install")[2].split())
+    assert "journalctl --user -u recoveryd" in err and ("recoveryd logs" in err) is ran
+
+
 def test_where_it_can_t_start_yet_the_rest_is_there(home: Path, run: Run, fakes: Fakes) -> None:
     """Another one runs, as behind `demo`: once that has ended, the service begins by itself."""
     (fakes.folder / "failing").write_text("75")
