@@ -75,8 +75,7 @@ def _switched(
 
 
 def _begin(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
-    if pid := background.pid():
-        say(f"it runs already, in the background (pid {pid})")
+    if _runs_already(background, say):
         return
     sound = config_of(arguments)  # one that is not sound is said here, and not in the log
     if other := _others(arguments):
@@ -86,7 +85,9 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
         raise BusyError(f"recoveryd runs already, {HOW.get(other[0].doing, '')} ({other[0]}).", hint)
     config = arguments.config.absolute() if arguments.config else None
     named = ("--config", str(config)) if config else ()
-    background.start((*base.command(), *named, "run"), os.environ, say, config)
+    if not background.start((*base.command(), *named, "run"), os.environ, say, config):
+        _runs_already(background, say)  # by a `start` of the same moment
+        return
     if config:
         say(f"its configuration: {config}")
     if of_this_system(os.environ).state() != "none":
@@ -94,6 +95,12 @@ def _begin(arguments: argparse.Namespace, background: Background, say: base.Say)
         return
     say("it ends when the machine or its container does: no service manager that starts it again can be reached here")
     say_which_are_missing(sound, arguments, say)  # which `install` would bring
+
+
+def _runs_already(background: Background, say: base.Say) -> bool:
+    if pid := background.pid():
+        say(f"it runs already, in the background (pid {pid})")
+    return pid is not None
 
 
 def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:

@@ -21,6 +21,7 @@ from recoveryd.service.base import Say
 _FILE = "background.pid"
 _READY_S = 60.0  # for the first look at all sessions; it goes on without us
 _END_S = 35.0  # for the one repair that is under way, and the last toast
+_TURN_S = 5.0  # for another `start` to write down what it began
 _PAUSE_S = 0.05
 
 
@@ -57,14 +58,16 @@ class Background:
         except OSError:
             return b""
 
-    def start(self, command: Sequence[str], env: Mapping[str, str], say: Say, config: Path | None = None) -> None:
-        """Start `command`, and wait until it is ready. RecoverydError: it ended at once, or can't be started.
+    def start(self, command: Sequence[str], env: Mapping[str, str], say: Say, config: Path | None = None) -> bool:
+        """Start `command`, and wait until it is ready. Returns False where another `start` was first, whose process
+        runs then. RecoverydError: it ended at once, or can't be started.
 
         `config`: the configuration that the command names, which is to be the same after a restart.
         """
-        file = self._open()
+        file = self._turn()
+        if file is None:
+            return False
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(file, 0)
             self._start(command, env, file, say)
             if config is not None:
@@ -74,6 +77,27 @@ class Background:
             raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.", hint) from error
         finally:
             os.close(file)
+        return True
+
+    def _turn(self) -> int | None:
+        """Open the file, locked; None where another `start` has it, and its process runs. RecoverydError."""
+        deadline = time.monotonic() + _TURN_S
+        while True:
+            file = self._open()  # anew each time: `stop` removes it
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(file)
+                if not isinstance(error, BlockingIOError):
+                    raise RecoverydError(f"recoveryd can't be started: {error.strerror or error}.") from error
+            else:
+                return file
+            if self.pid() is not None:
+                return None
+            if time.monotonic() > deadline:
+                says = f"recoveryd can't be started: another process holds {self._file}, and nothing says that it runs."
+                raise RecoverydError(says, "Try again.")
+            time.sleep(_PAUSE_S)
 
     def _open(self) -> int:
         place = private_files.make_folder(self._state) / _FILE

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from recoveryd.cli import switch
 from recoveryd.cli.steps import short_paths
 from recoveryd.core.errors import RecoverydError
 from recoveryd.disk.locks import StoreLock
@@ -90,6 +93,56 @@ def test_one_that_ends_at_once_or_can_not_be_started_is_told(made: Background) -
     with pytest.raises(RecoverydError, match="can't be started: No such file"):
         made.start(["/no/where"], os.environ, print)
     assert made.pid() is None
+
+
+def test_of_two_starts_at_the_same_moment_one_finds_the_other(made: Background) -> None:
+    """Before it has written down which process it began."""
+    made._state.mkdir(parents=True)
+    told: list[bool] = []
+    with made._file.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        late = threading.Thread(target=lambda: told.append(made.start(program(), os.environ, print)))
+        late.start()
+        time.sleep(0.2)
+        file.write(b"4194305")  # no process has such a number
+        file.flush()
+        late.join(10)
+        assert told == [False]
+
+
+def test_a_start_that_finds_the_file_free_after_all_goes_on(made: Background) -> None:
+    """Whoever asked which process runs had it for a moment, or a start that failed."""
+    made._state.mkdir(parents=True)
+    told: list[bool] = []
+    with made._file.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        late = threading.Thread(target=lambda: told.append(made.start(program(), os.environ, print)))
+        late.start()
+        time.sleep(0.2)
+    late.join(10)
+    assert told == [True] and made.pid()
+
+
+def test_a_file_that_stays_locked_is_told(made: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_TURN_S", 0.1)
+    made._state.mkdir(parents=True)
+    with made._file.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RecoverydError, match="and nothing says that it runs"):
+            made.start(program(), os.environ, print)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_start_that_comes_second_ends_with_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = tmp_path / "named.toml"
+    named.write_text("")
+    assert run("start")[0] == 0
+    once = iter([None])
+    known = Background.pid
+    monkeypatch.setattr(Background, "pid", lambda self: next(once, known(self)))
+    monkeypatch.setattr(switch, "_others", lambda _: [])  # it has not looked for its stores yet
+    code, out, _ = run("start", "--config", str(named))
+    assert code == 0 and "runs already" in out and "its configuration" not in out
 
 
 def test_one_that_takes_long_is_not_waited_for(made: Background, monkeypatch: pytest.MonkeyPatch) -> None:
