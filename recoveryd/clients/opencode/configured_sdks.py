@@ -91,8 +91,12 @@ class _Provider:
     base: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
-    packages: tuple[str, ...] = ()  # with those of single models
     addresses: tuple[str, ...] = ()
+
+    @property
+    def packages(self) -> list[str]:
+        """All SDKs that are named, with those of single models."""
+        return [package for package in (self.package, *self.own.values()) if package]
 
 
 def protocol_of(
@@ -104,16 +108,12 @@ def protocol_of(
     `root`: where its project ends, which the client stores with each answer; "" to look for it. What the variables of
     the client's own shell say is known only as far as they are ours, too. Never raises.
     """
-    return _spoken(_said_of(provider, directory, root, client), model)
+    return _PROTOCOLS.get(_package(_said_of(provider, _merged(directory, root, client)), model), "")
 
 
-def _said_of(provider: str, directory: str, root: str, client: str) -> list[_Provider]:
-    """List what each file says of a provider, in the order in which the client merges them."""
-    return [(said or {}).get(provider, _Provider()) for said in _merged(directory, root, client)]
-
-
-def _spoken(said: Iterable[_Provider], model: str) -> str:
-    return _PROTOCOLS.get(_package(said, model), "")
+def _said_of(provider: str, files: Iterable[Mapping[str, _Provider] | None]) -> list[_Provider]:
+    """List what each file says of a provider that names it, in the order in which the client merges them."""
+    return [one for said in files if said and (one := said.get(provider)) is not None]
 
 
 def _package(said: Iterable[_Provider], model: str) -> str:
@@ -128,24 +128,21 @@ def as_asked(failure: Failure, directory: str = "", root: str = "", client: str 
     """Add to a failure what the configuration says of its provider: the protocol, the name that it knows the model by,
     and the address that the error does not tell, as that of a conversation that is too long (see `protocol_of`).
     """
-    error = failure.error
-    if not error.url:
-        error = replace(error, url=_messages_address(failure, directory, root, client))
-    said = _said_of(failure.provider, directory, root, client)
+    files = list(_merged(directory, root, client))
+    error, said = failure.error, _said_of(failure.provider, files)
+    if not error.url and None not in files:
+        error = replace(error, url=_messages_address(failure, said))
     called = "".join([one.called[failure.model] for one in said if failure.model in one.called][-1:])
     if "{" in called:  # what stands in braces the client's shell says: the name in the configuration has to do
         called = ""
-    return replace(failure, error=error, protocol=_spoken(said, failure.model), called=called)
+    spoken = _PROTOCOLS.get(_package(said, failure.model), "")
+    return replace(failure, error=error, protocol=spoken, called=called)
 
 
-def _messages_address(failure: Failure, directory: str, root: str, client: str) -> str:
+def _messages_address(failure: Failure, said: Sequence[_Provider]) -> str:
     """Tell where a model is asked in the form of Anthropic's, and the client's own gateway for GPT; "" where no address
-    is said of all models of its provider, or a file can't be read.
+    is said of all models of its provider.
     """
-    files = list(_merged(directory, root, client))
-    if None in files:
-        return ""
-    said = [one for each in files if each and (one := each.get(failure.provider)) is not None]
     bases = [one.base for one in said if one.base][-1:]  # the last file wins
     addresses = {address.rstrip("/") for address in bases or (a for one in said for a in one.addresses)}
     if not (addresses or any(one.packages for one in said)):
@@ -171,7 +168,7 @@ def asks_its_maker(provider: str, directory: str = "", *told: str, client: str =
     files = list(_merged(directory, "", client, family=True))
     if None in files:
         return False
-    said = [one for each in files if each and (one := each.get(provider)) is not None]
+    said = _said_of(provider, files)
     addresses = {*told, *(address for one in said for address in one.addresses)}
     addresses.add(os.environ.get(_BASE_VARIABLES.get(provider, ""), ""))
     known = all(package in _PROTOCOLS for one in said for package in one.packages)
@@ -293,8 +290,7 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     base, endpoint = (options.get("baseURL"), options.get("endpoint")) if isinstance(options, dict) else ("", "")
     addresses = _texts([*(one.get("api") for one in said), base, endpoint])
     package = _texts([settings.get("npm")])
-    packages = _texts(one.get("npm") for one in said)
-    return _Provider("".join(package), "".join(_texts([base])), own, called, packages, addresses)
+    return _Provider("".join(package), "".join(_texts([base])), own, called, addresses)
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:
