@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -95,15 +97,28 @@ def test_one_that_ends_at_once_or_can_not_be_started_is_told(made: Background) -
     assert made.pid() is None
 
 
-def test_of_two_starts_at_the_same_moment_one_finds_the_other(made: Background) -> None:
-    """Before it has written down which process it began."""
+@contextmanager
+def held(made: Background) -> Iterator[BinaryIO]:
+    """Its file, locked by somebody else, who has written nothing there yet."""
     made._state.mkdir(parents=True)
-    told: list[bool] = []
     with made._file.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        late = threading.Thread(target=lambda: told.append(made.start(program(), os.environ, print)))
-        late.start()
-        time.sleep(0.2)
+        yield file
+
+
+def begun(made: Background, told: list[bool]) -> threading.Thread:
+    """A start that goes on by itself, until it finds the file locked."""
+    late = threading.Thread(target=lambda: told.append(made.start(program(), os.environ, print)))
+    late.start()
+    time.sleep(0.2)
+    return late
+
+
+def test_of_two_starts_at_the_same_moment_one_finds_the_other(made: Background) -> None:
+    """Before it has written down which process it began."""
+    told: list[bool] = []
+    with held(made) as file:
+        late = begun(made, told)
         file.write(b"4194305")  # no process has such a number
         file.flush()
         late.join(10)
@@ -112,24 +127,17 @@ def test_of_two_starts_at_the_same_moment_one_finds_the_other(made: Background) 
 
 def test_a_start_that_finds_the_file_free_after_all_goes_on(made: Background) -> None:
     """Whoever asked which process runs had it for a moment, or a start that failed."""
-    made._state.mkdir(parents=True)
     told: list[bool] = []
-    with made._file.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        late = threading.Thread(target=lambda: told.append(made.start(program(), os.environ, print)))
-        late.start()
-        time.sleep(0.2)
+    with held(made):
+        late = begun(made, told)
     late.join(10)
     assert told == [True] and made.pid()
 
 
 def test_a_file_that_stays_locked_is_told(made: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "_TURN_S", 0.1)
-    made._state.mkdir(parents=True)
-    with made._file.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(RecoverydError, match="and nothing says that it runs"):
-            made.start(program(), os.environ, print)
+    with held(made), pytest.raises(RecoverydError, match="and nothing says that it runs"):
+        made.start(program(), os.environ, print)
 
 
 @pytest.mark.usefixtures("fakes")
