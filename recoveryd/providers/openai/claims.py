@@ -86,7 +86,7 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
     if "required reasoning item" in said or "item with id" in said or "not persisted" in said:
         return Claims(fields=_fields([b for b in blocks if b.body.get("id") in refused.names], "id"))
     of_form = any(words in said for words in ("provided without", "following item", "content: array"))
-    unread = [] if of_form else _unreadable(refused, blocks, named)
+    unread = [] if of_form else _unreadable(refused, request, blocks, named)
     items = list(request.blocks())
     lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
     bare = [block for block in blocks if block.type == "reasoning" and not block.body.get("encrypted_content")]
@@ -94,7 +94,7 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
     return Claims(accused=_parts([*unread, *lonely, *bare]), fields=_fields(written, "content"))
 
 
-def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> list[Block]:
+def _unreadable(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> list[Block]:
     """List the encrypted items that the error speaks of: all reasoning, or else what an agent said; a summary of what
     was compacted only if it is named, or nothing is and nothing else is left, for it is all that the model knows of
     what came before. What is named and not there, a client sent that had it in memory.
@@ -104,13 +104,27 @@ def _unreadable(refused: Refused, blocks: list[Block], named: Block | None) -> l
         return agents
     encrypted = [block for block in blocks if block.type in ENCRYPTED]
     if refused.field:  # that is not there, or another part of it
-        meant = [block for block in encrypted if named is not None and block.part_id == named.part_id]
+        meant = _encrypted_at(refused, request, encrypted, named)
         return [block for block in meant if block.type == "reasoning" or _may_be_said(refused, block.body)]
     reasoning = [block for block in encrypted if block.type == "reasoning"]
     compacted = [block for block in encrypted if block.is_summary]
     spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
     named_one = any("..." in name for name in refused.names)
     return [*reasoning, *spoken] or ([] if named_one else agents or compacted)
+
+
+def _encrypted_at(
+    refused: Refused, request: Request, encrypted: Sequence[Block], named: Block | None
+) -> Sequence[Block]:
+    """Return the encrypted item at the place of an error. Where that may count from further on, it is told only where
+    no other may be meant, or the error names it besides.
+    """
+    if not refused.continued or refused.position is None:
+        return [block for block in encrypted if named is not None and block.part_id == named.part_id]
+    there = {block.part_id for block in request.may_be_behind(*refused.position)}
+    meant = [block for block in encrypted if block.part_id in there]
+    meant = [block for block in meant if any(_is_named(block.body, name) for name in refused.names)] or meant
+    return meant if len(meant) == 1 else ()
 
 
 def _may_be_said(refused: Refused, body: Json) -> bool:

@@ -800,6 +800,34 @@ def test_an_item_is_known_by_its_place_over_a_websocket_only_where_no_sound_one_
     assert healed or rollout.bytes() == was
 
 
+@pytest.mark.parametrize(
+    ("at", "words", "gone"),
+    [
+        (2, "Missing required parameter: 'input[2].encrypted_content'.", {"rs_bare"}),  # that tells itself
+        (1, "The encrypted content could not be verified.", {"rs_sound"}),  # the prompt is none
+        (2, "The encrypted content could not be verified.", set()),  # either of the two
+        (2, "The encrypted content for item rs_later could not be verified.", {"rs_later"}),
+    ],
+)
+def test_reasoning_goes_by_its_place_over_a_websocket_only_where_no_other_may_be_meant(
+    place: Place, at: int, words: str, gone: set[str]
+) -> None:
+    """Sound reasoning went with what lacks its content, as it stood where that does in the whole thread."""
+    rollout = place.rollout
+    second = {"id": "rs_bare", "encrypted_content": None} if "Missing" in words else {"id": "rs_later"}
+    rollout.asks()
+    rollout.thinks(id="rs_sound")
+    rollout.thinks(**second)
+    rollout.calls()
+    rollout.answers()
+    rollout.asks("again")
+    error = json.loads(said(words, f"input[{at}].encrypted_content"))
+    rollout.is_refused(json.dumps({"type": "error", "status": 400, **error}))
+    event = place.heal()
+    assert event is not None and event.outcome is (Outcome.HEALED if gone else Outcome.NOT_UNDERSTOOD)
+    assert {name for name in ("rs_sound", second["id"]) if f'"{name}"' not in sent(place)} == gone
+
+
 def compacted(place: Place) -> None:
     """A thread with a summary, and reasoning behind it that is refused and healed."""
     kept = [message("user", "do it"), {"type": "compaction", "encrypted_content": "gSUMMARYxyz"}]
