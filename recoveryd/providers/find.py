@@ -155,12 +155,15 @@ def binds_thinking(failure: Failure, said: Iterable[str]) -> bool:
     refused in this session.
     """
     names, told = {_as_called(failure).model, failure.model}, list(said)  # the one may tell no version
-    return isinstance(provider_of(failure), Anthropic) and any(bound_thinking.binds(name, told) for name in names)
+    telling = [name for name in names if _TELLING.search(name.lower())] or names  # a number in another is none
+    return isinstance(provider_of(failure), Anthropic) and any(bound_thinking.binds(name, told) for name in telling)
 
 
 def why_unknown(failure: Failure) -> str:
     """Say why nobody's rules are known for a failure, as a clause: who answered, and what is not known of it."""
     who = failure.provider or "this provider"
     asked = failure if _with_rules(_as_called(failure)) else _as_called(failure)
+    if _with_rules(asked) and provider_of(failure) is None:
+        return f"{who} is asked for {failure.model} by the name {failure.called}, and these two have different rules"
     said = next(filter(None, (known.disowned(asked) for known in _WITH_RULES)), "")
     return said or f"how the client talks to {who} is not known to recoveryd"

@@ -240,6 +240,7 @@ def test_the_name_that_a_provider_gets_goes_before_the_clients_own_where_it_tell
     assert family(asks) == name
     if name is None:
         assert ("(MiniMax-M2)" in why_unknown(asks)) is (called == "MiniMax-M2")
+        assert ("by the name gpt-4" in why_unknown(asks)) is (called == "gpt-4")  # it is known how that is asked
 
 
 def test_thinking_is_bound_by_the_name_that_the_provider_gets() -> None:
@@ -252,6 +253,8 @@ def test_thinking_is_bound_by_the_name_that_the_provider_gets() -> None:
         ("claude-opus-5-2", "anthropic/claude-opus-latest", True),
         ("sonnet", "claude-sonnet-4-5-1M", False),
         ("claude-opus-5-1m", "", False),
+        ("think-16", "claude-opus-4-5", False),
+        ("think-16", "claude-opus-5-5", True),
     ):
         assert binds_thinking(replace(failed(PROXY, "lab", model), called=called), []) is binds, model
 
