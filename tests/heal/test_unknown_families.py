@@ -173,6 +173,22 @@ def test_a_custom_kimi_is_told_the_line_that_heals_it(
     assert (model in event.detail) is told
 
 
+@pytest.mark.parametrize(
+    ("interleaved", "there"), [({"field": "reasoning_content"}, True), (True, False), ({"field": ""}, False)]
+)
+def test_a_line_that_is_there_already_is_not_advised(
+    tree: Tree, bench: Bench, config: Path, interleaved: object, there: bool
+) -> None:
+    models = {"kimi-k2-thinking": {"interleaved": interleaved}, "another": {"interleaved": {"field": "x"}}}
+    config.write_text(json.dumps({"provider": {"lab": {"npm": "@ai-sdk/openai-compatible", "models": models}}}))
+    words = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"
+    event, same = judged(tree, bench, "lab", "kimi-k2-thinking", f"http://127.0.0.1:4000{CHAT}", words)
+    assert same
+    assert (event.outcome, event.kind) == (Outcome.REFUSED, "reasoning_missing")
+    assert ('give kimi-k2-thinking `"interleaved"' in event.detail) is not there
+    assert ('prompt it again if `"interleaved"` was put into opencode.json since' in event.detail) is there
+
+
 def kimi(tree: Tree) -> str:
     """A session with a call of another model, which Kimi on OpenRouter refused."""
     model = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}

@@ -15,7 +15,7 @@ from recoveryd.clients.opencode import (
     records,
     wrapped_ids,
 )
-from recoveryd.clients.opencode.configured_sdks import asks_its_maker, file_of
+from recoveryd.clients.opencode.configured_sdks import asks_its_maker, file_of, sends_reasoning_back
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.protocols import protocol_of
@@ -96,15 +96,20 @@ class Opencode:
         return [wire for protocol in spoken for wire in wires_of(failure, protocol, sent)]
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
-        """Name the line that has it send the reasoning back, as it does for the makers' own providers."""
-        del store
+        """Name the line that has it send the reasoning back, as it does for the makers' own providers.
+
+        Where that line was there already, the call never had any: OpenCode 1.1 and 1.2 leave the field out then.
+        """
         custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
         names = f"{failure.model} {failure.called}".lower()
         if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", names):
             return ""
+        file = file_of(self.name)
+        if sends_reasoning_back(failure, failure.folder or store.about(failure.session).directory, self.name):
+            return f'prompt it again if `"interleaved"` was put into {file} since'
         return (
             f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
-            f"{failure.provider} in {file_of(self.name)}: the client then sends it back"
+            f"{failure.provider} in {file}: the client then sends it back"
         )
 
     def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:

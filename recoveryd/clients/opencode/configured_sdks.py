@@ -84,7 +84,8 @@ _PLACES = {"kilo": _KILO}  # of the others nothing is known: as OpenCode
 class _Provider:
     """What one file says of a provider. `own`: the SDKs of single models, by their names, which go before `package`;
     `called`: the names that the provider gets, of those that are called otherwise; `addresses`: where it is asked, for
-    all or some of its models; `base`: that of its options, which goes before the others.
+    all or some of its models; `base`: that of its options, which goes before the others; `returned`: the models whose
+    reasoning is sent back, in a field that `interleaved` names.
     """
 
     package: str = ""
@@ -92,6 +93,7 @@ class _Provider:
     own: Mapping[str, str] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    returned: frozenset[str] = frozenset()
 
     @property
     def packages(self) -> list[str]:
@@ -157,6 +159,12 @@ def _messages_address(failure: Failure, said: Sequence[_Provider]) -> str:
 def file_of(client: str) -> str:
     """Return the name of the file in which a client's configuration is."""
     return _PLACES.get(client, _OPENCODE).projects[0][0]
+
+
+def sends_reasoning_back(failure: Failure, directory: str, client: str) -> bool:
+    """Whether a configuration names the field in which the client sends a model its reasoning back. Never raises."""
+    said = _said_of(failure.provider, _merged(directory, "", client))
+    return any(failure.model in one.returned for one in said)
 
 
 def asks_its_maker(provider: str, directory: str = "", *told: str, client: str = _OPENCODE.folder) -> bool:
@@ -277,8 +285,8 @@ def _named(text: str) -> Mapping[str, _Provider]:
 
 
 def _said(settings: Mapping[str, Any]) -> _Provider:
-    """Read one provider: `npm`, `api`, `options.baseURL`, of Bedrock `options.endpoint`; a model may have an SDK and an
-    address of its own."""
+    """Read one provider: `npm`, `api`, `options.baseURL`, of Bedrock `options.endpoint`; a model may have an SDK, an
+    address, and a field for its reasoning (`interleaved`) of its own."""
     models = settings.get("models")
     listed = models.items() if isinstance(models, dict) else ()
     each = {name: model for name, model in listed if isinstance(model, dict)}
@@ -290,7 +298,9 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     base, endpoint = (options.get("baseURL"), options.get("endpoint")) if isinstance(options, dict) else ("", "")
     addresses = _texts([*(one.get("api") for one in said), base, endpoint])
     package = _texts([settings.get("npm")])
-    return _Provider("".join(package), "".join(_texts([base])), own, called, addresses)
+    fields = {name: one for name, model in each.items() if isinstance(one := model.get("interleaved"), dict)}
+    returned = frozenset(name for name, one in fields.items() if _texts([one.get("field")]))
+    return _Provider("".join(package), "".join(_texts([base])), own, called, addresses, returned)
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:
