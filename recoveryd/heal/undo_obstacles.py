@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from recoveryd.clients import Clients, Config, Store, stored_images
+from recoveryd.clients import Clients, Config, Store, stored_images, untouched
 from recoveryd.core import (
     CUT_OFF,
     Change,
@@ -18,6 +18,8 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.ledger import Ledger
+
+_OLDER = ", or an older copy was put back"  # of its session or store, by hand: from here that looks alike
 
 
 def below(ledger: Ledger, entry: Entry, newer: Sequence[Entry]) -> RefusedError:
@@ -43,20 +45,23 @@ def keys_of_lost(store: Store, entry: Entry, changes: Sequence[Change]) -> Colle
 def obstacle_of(store: Store, entry: Entry, changes: Sequence[Change]) -> str | None:
     """Tell why a recovery is undone by force alone: something would be lost. None where nothing would be."""
     if not store.has(entry.session):
-        return f"The session of {entry.id} is not stored any more: its client deleted it."
+        return f"The session of {entry.id} is not stored any more: its client deleted it{_OLDER}."
     found = stored_images(store, changes)
     ours = ("after", "before") if entry.outcome in CUT_OFF else ("after",)
     changed = [change.key for change, now in zip(changes, found, strict=True) if now not in ours]
+    # Where a repair only added, what was added is gone: that tells less.
+    if changed and untouched(store, changes) and any(store.read_all([c.key for c in changes if c.before is not None])):
+        return f"What {entry.id} changed is stored as it was before already: an older copy was put back, say."
     if changed:
         those = first_of(changed, 1)
         if any(now is not None for now in store.read_all(changed)):
             return f"{those} changed since {entry.id}."
         gone = "is not stored any more: its client deleted it"
         gone = gone if len(changed) == 1 else "are not stored any more: their client deleted them"
-        return f"Of what {entry.id} changed, {those} {gone}."
+        return f"Of what {entry.id} changed, {those} {gone}{_OLDER}."
     # What was set aside of a deleted message is as it was left: not there.
     if entry.outcome not in CUT_OFF and keys_of_lost(store, entry, changes):
-        return f"A message that {entry.id} changed is not stored any more: its client deleted it."
+        return f"A message that {entry.id} changed is not stored any more: its client deleted it{_OLDER}."
     if store.look(entry.session).running and not own_turn(store, entry):
         return "A turn of this session is running, or was cut off."
     try:

@@ -227,6 +227,37 @@ def test_a_file_that_is_empty_is_not_told_as_deleted(tree: Tree, bench: Bench) -
 
 
 @pytest.mark.parametrize("rows", [False, True])
+def test_an_older_copy_that_was_put_back_is_told(tree: Tree, bench: Bench, tmp_path: Path, rows: bool) -> None:
+    """A backup from before the repair: it said that records changed, or that the client deleted them. By force nothing
+    of the copy changes.
+    """
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    for words in ("go", "next"):
+        session.user(words)
+        session.assistant(text(" "))
+    session.failed("continue", api_error(EMPTY, 400))
+    database = Base(tmp_path / "opencode.db", clock=time.time)
+    store = database.store if rows else tree.store
+    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    failure = store.look(session.session["id"]).failure
+    assert failure is not None
+    backup, of_rows = tmp_path / "backup", tmp_path / "backup.db"
+    shutil.copytree(tree.root, backup)
+    database.run("VACUUM INTO ?", str(of_rows))
+    event = bench.recovery.attempt(case(store, failure)).event
+    assert event.outcome is Outcome.HEALED
+    shutil.rmtree(tree.root)
+    shutil.copytree(backup, tree.root)
+    of_rows.replace(database.path)
+    held = tree.files(), database.rows()
+    with pytest.raises(RefusedError, match="is stored as it was before already"):
+        undo(store, bench.ledger, entry(bench, event))
+    undo(store, bench.ledger, entry(bench, event), force=True)
+    assert (tree.files(), database.rows()) == held
+    assert entry(bench, event).outcome is Outcome.UNDONE
+
+
+@pytest.mark.parametrize("rows", [False, True])
 def test_what_was_set_aside_of_a_deleted_message_comes_back_nowhere(
     tree: Tree, bench: Bench, tmp_path: Path, rows: bool
 ) -> None:
