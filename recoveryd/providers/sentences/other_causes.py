@@ -41,6 +41,8 @@ _FAMILIES = (
         r"|upgrade to (?!the latest|a newer)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
+        # Claude Code's, of a plan: "You've hit your weekly limit · resets Dec 3, 9am"
+        r"|you.?ve (hit|reached) your (?!rate|context|token|output|conversation)[\w ]{0,30}\blimit\b(?! (of|for)\b)"
         r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
@@ -59,7 +61,7 @@ _FAMILIES = (
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
-        r"|token refresh failed|invalid_grant"
+        r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         "the key or the rights of the account. Log in again, or ask for access.",

@@ -17,14 +17,14 @@ def read(words: str, name: str, status: int | None = None) -> RecordedError:
 @pytest.mark.parametrize(
     ("words", "name", "about"),
     [
-        ("You've hit your limit · resets 3pm (UTC)", "rate_limit", "rate limit"),
+        ("You've hit your limit · resets 3pm (UTC)", "rate_limit", "the account"),
         ("API Error: Something odd (no_response)", "server_error", "server"),
         ("API Error: Part of the response never arrived.", "server_error", "network"),
         ("Verify who you are to go on", "billing_error", "account"),
         ("API Error: it was too long an answer", "max_output_tokens", "setting"),
     ],
 )
-def test_an_error_that_the_client_names_itself_is_told_by_that_name(words: str, name: str, about: str) -> None:
+def test_an_error_of_the_clients_own_is_told_by_its_words_or_name(words: str, name: str, about: str) -> None:
     error = read(words, name)
     assert classify(error) is None
     assert about in (other_cause(error) or "")
