@@ -61,7 +61,7 @@ class ClaudeCode(WithoutServer):
 
     name = "claude_code"
     title = "Claude Code"
-    mends = "the newest Claude Code mends most faults before it sends them: update it"
+    mends = "the newest Claude Code mends most faults before it sends them, so update an older one"
     server = NoServer(title)
     way_back = "go back with `/rewind` to a prompt before it, or start a new session"
 
