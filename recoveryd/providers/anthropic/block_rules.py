@@ -53,7 +53,10 @@ def _server_results(index: int, turn: Turn) -> Iterator[Violation]:
         if block.type == "server_tool_use":
             called.add(str(block.body.get("id")))
         elif _of_server(block) and str(block.body.get("tool_use_id")) not in called:
-            yield Violation(Kind.FOREIGN_ITEM, index, block, "the result of a server's tool has no call before it")
+            # Of one whose id is none of Anthropic's, that is what the provider says.
+            legal = _SERVER_ID.fullmatch(str(block.body.get("tool_use_id")))
+            kind = Kind.FOREIGN_ITEM if legal else Kind.TOOL_CALL_INVALID
+            yield Violation(kind, index, block, "the result of a server's tool has no call before it")
 
 
 def _of_server(block: Block) -> bool:

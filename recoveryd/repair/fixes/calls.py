@@ -11,9 +11,12 @@ from recoveryd.repair.inputs import RepairInput
 def mend_call(given: RepairInput, violation: Violation) -> Sequence[Edits]:
     """Give a call a legal id of its own, a legal name, an input that is an object; what is legal stays.
 
-    A call that the provider itself was to run has no output stored beside it: such a call can go.
+    A call that the provider itself was to run has no output stored beside it: such a call can go. What a provider's own
+    tool gave back, without its call, goes on as words.
     """
     assert violation.block is not None
+    if violation.block.type.endswith("_tool_result"):
+        return (given.editor.as_message(violation.block, "as_message"),)
     if violation.block.type == "web_search_call":
         return (given.editor.set_aside([violation.block], "set_aside_item"),)
     return (given.editor.mend_call(violation.block, given.provider.call_limits.as_told(given.claims)),)

@@ -202,6 +202,8 @@ STUCK: Mapping[str, Shape] = {
     "server-name-of-fetch": says(server(tool="reader"), found(kind="web_fetch_tool_result")),
     "server-input": says({**server(), "input": "x"}, found()),
     "server-result-alone": says(found()),
+    "server-result-alone-of-another-maker": says(found("call_x"), text("and"), found("")),
+    "server-result-of-another-call": says(server("call_1"), found("call_2")),
     "mcp-id": says(
         {"type": "mcp_tool_use", "id": "a:b", "name": "n", "server_name": "s", "input": {}},
         {"type": "mcp_tool_result", "tool_use_id": "a:b", "is_error": False, "content": [text("x")]},
@@ -267,6 +269,7 @@ CHOSEN = (
     "call-input-text",
     "server-id",
     "server-name",
+    "server-result-of-another-call",
     "unknown-block",
     "extra-field",
     "citations-text",
