@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,10 +48,24 @@ def take_shell_files(say: base.Say) -> list[Path]:
 def what_is_left_to_do() -> Iterator[str]:
     """Tell what a person has to do that the shell finds its completion, and the program by its name."""
     if not shutil.which("recoveryd"):
-        program = base.command()[0]
-        yield f"recoveryd is not on the PATH; `ln -s {program} ~/.local/bin/` has it answer to its name."
+        yield f"recoveryd is not on the PATH{_way_to_its_name(Path(base.command()[0]))}."
     if shutil.which("zsh"):
         yield f"zsh looks for completion in $fpath: put fpath+=({(_folder() / _FILES['zsh']).parent}) before compinit."
+
+
+def _way_to_its_name(program: Path) -> str:
+    """Tell how a shell finds the program by its name. What is typed must work where ~/.local/bin is not there yet, is
+    not on the PATH, or has the program already (pipx and uv put it there).
+    """
+    usual = Path.home() / ".local" / "bin"
+    on_it = str(usual) in os.environ.get("PATH", "").split(os.pathsep)
+    if program.name != "recoveryd":  # an interpreter: there is no program that could be linked
+        return ""
+    if program.parent == usual:
+        puts = "`pipx ensurepath` (or `uv tool update-shell`) puts it there for new terminals"
+        return f", as ~/.local/bin is not; {puts}, and many systems do at the next login"
+    link = f"; `mkdir -p ~/.local/bin && ln -sf {shlex.quote(str(program))} ~/.local/bin/` has it answer to its name"
+    return link if on_it else f"{link}, once that folder is on it (on many systems at the next login)"
 
 
 def _text(name: str) -> str:

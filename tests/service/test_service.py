@@ -7,8 +7,10 @@ import io
 import json
 import os
 import plistlib
+import re
 import shutil
 import stat
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -183,6 +185,34 @@ def test_completion_and_manual_page_are_put_where_the_shells_look(
     said = " ".join(out.split())
     assert (code, (share / files[0]).read_text()) == (0, "mine") and f"not written: {share / files[0]} is not" in said
     assert "is not on the PATH" in said
+
+
+@pytest.mark.parametrize("place", ["its own venv", ".local/bin"])
+@pytest.mark.parametrize("on_path", [True, False])
+@pytest.mark.usefixtures("fakes")
+def test_what_has_the_program_answer_to_its_name_works_when_typed(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, *, place: str, on_path: bool
+) -> None:
+    """Twice, too. On a new machine there is no ~/.local/bin; where pipx put the program there, no link is needed."""
+    program = home / place / "recoveryd"
+    if not (on_path and place == ".local/bin"):
+        monkeypatch.setattr(shutil, "which", lambda name, **_: None if name == "recoveryd" else f"/bin/{name}")
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho recoveryd "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(base, "command", lambda: (str(program),))
+    monkeypatch.setattr(base, "try_command", lambda *_: None)
+    path = f"{home}/.local/bin:/usr/bin:/bin" if on_path else "/usr/bin:/bin"
+    monkeypatch.setenv("PATH", f"{os.environ['PATH'].split(':')[0]}:{path}")
+    said = " ".join(run("install")[1].split())
+    if place == ".local/bin":
+        assert "ln -s" not in said and ("pipx ensurepath" in said) is not on_path
+        return
+    typed = re.search(r"`(mkdir [^`]*)`", said)
+    assert typed is not None and ("once that folder is on it" in said) is not on_path
+    for _ in range(2):
+        subprocess.run(["/bin/sh", "-c", typed[1]], env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
+    assert (home / ".local/bin/recoveryd").resolve() == program.resolve()
 
 
 @pytest.mark.live
