@@ -79,9 +79,8 @@ def _compact(commands: Commands) -> None:
     help = "make a session shorter, without asking a model"
     made = add_command(commands, "compact", help, "recoveryd compact ses_1a2b --target 0.5 --dry-run")
     made.add_argument("session", metavar="SESSION", help="the session to make shorter")
-    made.add_argument(
-        "--target", type=_share, metavar="SHARE", help="of what the model takes (default: that of [compact], 0.7)"
-    )
+    share = "of what the model takes, or of what is there where that is not known (default: that of [compact], 0.7)"
+    made.add_argument("--target", type=_share, metavar="SHARE", help=share)
     made.add_argument("--dry-run", action="store_true", help="show what would no longer be sent, and write nothing")
     made.add_argument("--yes", action="store_true", help="do it without being asked, as --json does, or no terminal")
 

@@ -75,6 +75,22 @@ def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     assert tree.files() == before
 
 
+def test_a_share_is_of_what_is_there_where_nothing_tells_what_the_model_takes(run: Run, tree: Tree) -> None:
+    """As `--help` says: half, and half of that. Of a model that said in a refusal what it takes, it is half of that."""
+    never = SessionBuilder(int(time.time() * 1000) - 60_000, model=MODEL)
+    many_turns(never, random.Random(7))
+    never.assistant("done")
+    spent(never.planted())
+    tree.keep(never)
+    names = never.session["id"], _fine(tree), tree.stuck(turns(), TOO_LONG, model=MODEL)
+    for name in names:
+        assert run("compact", name, "--target", "0.5", "--yes")[0] == 0
+    again = [" ".join(run("compact", name, "--target", "0.5", "--dry-run")[1].split()) for name in names]
+    assert "tokens: would leave out" in again[0], "it was short enough for half of 200k"
+    assert all("of 200k tokens, and 100k are aimed at" in words for words in again[1:])
+    assert "or of what is there where that is not known" in " ".join(run("compact", "--help")[1].split())
+
+
 SUM = "input length and `max_tokens` exceed context limit: 217000 + 64000 > 250000, decrease input length"
 REFUSALS = {"the sum": (SUM, 250_000 - 64_000 - 25_000), "no number": ("Prompt exceeds max length", 0.61 * 217_000)}
 
