@@ -174,7 +174,7 @@ def vain_repairs(context: Context, store: Store, failure: Failure, answered: int
 
 def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecovery | None:
     """Return the newest repair of a session, if the user took it back and no prompt was answered since."""
-    return ledger.taken_back(failure.session, store.look(failure.session).last_answer, failure.message)
+    return ledger.taken_back(store.id, failure.session, store.look(failure.session).last_answer, failure.message)
 
 
 def is_put_back(store: Store, session: Session, ledger: Ledger, undone: PastRecovery) -> bool:

@@ -125,7 +125,7 @@ class Triage:
         verdict = decide_retry(
             None if new else handled,
             tries=vain_repairs(context, store, failure, answered),
-            undone=context.ledger.taken_back(failure.session, answered, failure.message),
+            undone=context.ledger.taken_back(failure.store, failure.session, answered, failure.message),
             max_retries=context.config.max_retries,
             session_state=state,
             rules_version=VERSION,

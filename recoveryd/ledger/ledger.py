@@ -49,7 +49,7 @@ _FINISH = """UPDATE recovery SET outcome = ?1, detail = ?2, seconds = ifnull(sec
 # Rules of version 0: `OVERWRITTEN`.
 _TAKEN_BACK = """SELECT id, message, outcome, undone, kind FROM recovery WHERE session = ? AND rules_version > 0
     AND (answered >= ? OR message = ?) AND (undone IS NOT NULL OR outcome IN ('healed', 'undone', 'undoing'))
-    ORDER BY seq DESC LIMIT 1"""
+    ORDER BY store = ? DESC, seq DESC LIMIT 1"""
 _REOPEN = """DELETE FROM handled
     WHERE (store, session, message) = (SELECT store, session, message FROM recovery WHERE id = ?)"""
 _TRIES = """SELECT id, message, outcome, undone, kind FROM recovery
@@ -233,15 +233,15 @@ class Ledger:
         rows = self.file.read(_TRIES, values)
         return [_try(row) for row in rows]
 
-    def taken_back(self, session: str, answered: int, message: str) -> PastRecovery | None:
+    def taken_back(self, store: str, session: str, answered: int, message: str) -> PastRecovery | None:
         """Return the newest repair of a session, if the user took it back since its last answer
         (`SessionStatus.last_answer`).
 
-        The session may be in any store: a copy of it is not repaired against the user's wish either.
+        That of this store counts, else that of any: a copy of it is not repaired against the user's wish either.
         """
         if not self.file.has("undone"):
             return None
-        rows = self.file.read(_TAKEN_BACK, (session, answered, message))
+        rows = self.file.read(_TAKEN_BACK, (session, answered, message, store))
         found = [_try(row) for row in rows]
         return next((one for one in found if one.outcome is not Outcome.HEALED or one.undone is not None), None)
 

@@ -222,6 +222,30 @@ def test_each_store_is_told_its_own_result(tree: Tree, run: Run, copy: Path) -> 
     assert all(one["session"] == session and one["healed"] for one in said)
 
 
+@pytest.mark.parametrize("mine", [False, True])
+def test_what_was_undone_in_one_store_is_not_repaired_again_for_a_copy_that_stays_healed(
+    tree: Tree, run: Run, copy: Path, mine: bool
+) -> None:
+    """Whichever of the two was repaired last. Once both are undone, each names the repair that was its own."""
+    session = tree.stuck()
+    shutil.copytree(tree.root, copy / "storage")
+    run("scan", "--repair")
+    by_store = {entry["store"]: entry["id"] for entry in as_json(run, "history")}
+    store = tree.store.id if mine else str(copy / "storage")
+    run("undo", by_store.pop(store))
+    assert run("scan", "--repair")[0] == 1, "it needs its user"
+    [told] = as_json(run, "scan", "--repair")["stuck"]
+    assert told["store"] == store and [entry["outcome"] for entry in as_json(run, "history")].count("undone") == 1
+    assert len(as_json(run, "history")) == 2
+    [(other, last)] = by_store.items()
+    run("undo", last)
+    assert {one["store"]: one["undone"] for one in as_json(run, "scan")["stuck"]}[other] == last
+    assert {one["undone"] for one in as_json(run, "scan")["stuck"]} == {
+        entry["id"] for entry in as_json(run, "history")
+    }
+    assert run("scan", "--repair", "--session", session)[0] == 0
+
+
 def test_a_dead_tree_has_no_stuck_sessions_beside_the_database_of_its_client(tree: Tree, run: Run) -> None:
     made = SessionBuilder(int(time.time() * 1000) - 60_000, title="S")
     behind_a_call(made)
