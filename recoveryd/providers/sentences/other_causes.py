@@ -41,6 +41,7 @@ _FAMILIES = (
         r"|upgrade to (?!the latest|a newer)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
+        r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled"  # Claude Code's
         # Claude Code's, of a plan: "You've hit your weekly limit · resets Dec 3, 9am"
         r"|you.?ve (hit|reached) your (?!rate|context|token|output|conversation)[\w ]{0,30}\blimit\b(?! (of|for)\b)"
         r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost

@@ -319,6 +319,9 @@ UNREAD = {
         "You've hit your usage limit. Upgrade to Pro, or try again in 3 hours",
         "You've hit your session limit · resets 3pm (Europe/Berlin)",
         "You’ve reached your weekly limit · resets Dec 3, 9am",
+        "Your org is out of usage · contact your admin",
+        "Your seat type doesn't include usage",
+        "Your usage allocation has been disabled by your admin",
         "用户额度不足, 剩余额度: $0.00",
     ),
     "a rate limit": (
