@@ -20,6 +20,8 @@ _NOTHING = (
 _TOOLS = "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins."
 _FILTER = "the provider's filter. Put what you asked in other words."
 _RATE = "a rate limit of the provider. Wait a little, then send the prompt again."
+# Of what a limit is that no plan sets: of what is asked at a time, or in one request.
+_OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
 _NETWORK = "the network. Look at the connection, then send the prompt again."
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
@@ -41,9 +43,11 @@ _FAMILIES = (
         r"|upgrade to (?!the latest|a newer)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
-        r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled"  # Claude Code's
-        # Claude Code's, of a plan: "You've hit your weekly limit · resets Dec 3, 9am"
-        r"|you.?ve (hit|reached) your (?!rate|context|token|output|conversation)[\w ]{0,30}\blimit\b(?! (of|for)\b)"
+        # Claude Code's
+        r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled|pooled group budget"
+        r"|this service is disabled for your org|usage is paused for your org"
+        # Claude Code's, of a plan: "You've hit your 5-hour limit · resets 3pm", "… your org's monthly spend limit"
+        rf"|you.?ve (hit|reached) your (?:(?!{_OF_REQUESTS})[\w '\u2019-]){{0,40}}\blimit\b(?! (of|for)\b)"
         r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost
         "the account with the provider. Look at its balance, plan or usage limit.",
     ),
