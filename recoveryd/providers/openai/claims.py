@@ -88,8 +88,10 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
     of_form = any(words in said for words in ("provided without", "following item", "content: array"))
     unread = [] if of_form else _unreadable(refused, request, blocks, named)
     items = list(request.blocks())
-    lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
     bare = [block for block in blocks if block.type == "reasoning" and not block.body.get("encrypted_content")]
+    if refused.continued and refused.field == "encrypted_content" and not (of_form or unread or bare):
+        return Claims()  # which is meant is not told: what else stands against the others would go in its place
+    lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
     written = [block for block in blocks if block.type == "reasoning" and block.body.get("content")]
     return Claims(accused=_parts([*unread, *lonely, *bare]), fields=_fields(written, "content"))
 
@@ -116,14 +118,14 @@ def _unreadable(refused: Refused, request: Request, blocks: list[Block], named: 
 def _encrypted_at(
     refused: Refused, request: Request, encrypted: Sequence[Block], named: Block | None
 ) -> Sequence[Block]:
-    """Return the encrypted item at the place of an error. Where that may count from further on, it is told only where
-    no other may be meant, or the error names it besides.
+    """Return the encrypted item at the place of an error. Where that may count from further on, it is the one that the
+    error names besides, else told only where no other may be meant.
     """
     if not refused.continued or refused.position is None:
         return [block for block in encrypted if named is not None and block.part_id == named.part_id]
     there = {block.part_id for block in request.may_be_behind(*refused.position)}
-    meant = [block for block in encrypted if block.part_id in there]
-    meant = [block for block in meant if any(_is_named(block.body, name) for name in refused.names)] or meant
+    spoken = [block for block in encrypted if any(_is_named(block.body, name) for name in refused.names)]
+    meant = spoken or [block for block in encrypted if block.part_id in there]
     return meant if len(meant) == 1 else ()
 
 

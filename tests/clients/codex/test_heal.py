@@ -807,6 +807,7 @@ def test_an_item_is_known_by_its_place_over_a_websocket_only_where_no_sound_one_
         (1, "The encrypted content could not be verified.", {"rs_sound"}),  # the prompt is none
         (2, "The encrypted content could not be verified.", set()),  # either of the two
         (2, "The encrypted content for item rs_later could not be verified.", {"rs_later"}),
+        (1, "The encrypted content for item rs_later could not be verified.", {"rs_later"}),  # a name tells more
     ],
 )
 def test_reasoning_goes_by_its_place_over_a_websocket_only_where_no_other_may_be_meant(
@@ -826,6 +827,28 @@ def test_reasoning_goes_by_its_place_over_a_websocket_only_where_no_other_may_be
     event = place.heal()
     assert event is not None and event.outcome is (Outcome.HEALED if gone else Outcome.NOT_UNDERSTOOD)
     assert {name for name in ("rs_sound", second["id"]) if f'"{name}"' not in sent(place)} == gone
+
+
+@pytest.mark.parametrize(("words", "gone"), [("could not be verified", set()), ("is missing", {"rs_bare", "rs_alone"})])
+def test_where_a_place_over_a_websocket_tells_no_one_reasoning_nothing_goes_in_its_place(
+    place: Place, words: str, gone: set[str]
+) -> None:
+    """Of a turn that was stopped, what it had thought went, and the session was refused again for what was meant."""
+    rollout = place.rollout
+    rollout.asks()
+    rollout.thinks(id="rs_sound")
+    rollout.thinks(**({"id": "rs_bare", "encrypted_content": None} if "missing" in words else {"id": "rs_bare"}))
+    rollout.calls()
+    rollout.answers()
+    rollout.asks("more")
+    rollout.thinks(id="rs_alone")
+    rollout.asks("again")
+    error = json.loads(said(f"Invalid request: the encrypted content {words}.", "input[2].encrypted_content"))
+    rollout.is_refused(json.dumps({"type": "error", "status": 400, **error}))
+    before, event = rollout.bytes(), place.heal()
+    assert event is not None and event.outcome is (Outcome.HEALED if gone else Outcome.NOT_UNDERSTOOD)
+    assert {name for name in ("rs_sound", "rs_bare", "rs_alone") if f'"{name}"' not in sent(place)} == gone
+    assert gone or rollout.bytes() == before
 
 
 def compacted(place: Place) -> None:
