@@ -43,6 +43,7 @@ _FAMILIES = (
         r"|upgrade to (?!the latest|a newer)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
+        r"|out of credits|hit your spend cap"  # Codex', of a workspace
         # Claude Code's
         r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled|pooled group budget"
         r"|this service is disabled for your org|usage is paused for your org"

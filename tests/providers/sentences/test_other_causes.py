@@ -325,6 +325,8 @@ UNREAD = {
         "You've hit your team's pooled group budget. It resets 3pm.",
         "This service is disabled for your org",
         "Usage is paused for your organization. For help, please contact support.",
+        "Your workspace is out of credits. Ask your workspace owner to refill in order to continue.",
+        "You hit your spend cap set in your workspace. Increase your spend cap to continue.",
         "Your org is out of usage · contact your admin",
         "Your seat type doesn't include usage",
         "Your usage allocation has been disabled by your admin",
