@@ -342,6 +342,14 @@ def test_on_azure_a_model_has_any_name() -> None:
     assert family(failed(None, "azure", "DeepSeek-R1")) is None
 
 
+@pytest.mark.parametrize("provider", ["azure", "Azure", "AzureOpenAI"])
+def test_on_azure_a_model_has_any_name_however_the_user_of_codex_wrote_the_providers(provider: str) -> None:
+    """Codex tells the protocol, and of a refused request no address."""
+    asks = replace(failed(None, provider, "our-deployment"), protocol="openai.responses")
+    assert family(asks) == "openai"
+    assert family(replace(asks, model="DeepSeek-R1")) is None
+
+
 @pytest.mark.parametrize(
     ("url", "model", "protocol", "holds"),
     [

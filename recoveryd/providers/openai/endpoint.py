@@ -10,7 +10,7 @@ from recoveryd.providers.endpoint import Endpoint, host_and_path, in_domain
 
 # OpenCode's own gateway passes on to OpenAI; on Azure a model has the name that its user gave it.
 _OWN = ("openai.com", "chatgpt.com", "azure.com")
-_AZURE = "azure"  # how the name of such a provider begins
+_AZURE = "azure"  # how the name of such a provider begins, in whatever case its user wrote it
 _PATH = re.compile(r"/responses(?:/compact)?$")
 _ENDPOINTS = (
     Endpoint("openai.responses", _PATH, (*_OWN, "opencode.ai"), re.compile(r"openai")),
@@ -52,5 +52,5 @@ def _may_be_openais(failure: Failure) -> bool:
     name = failure.model.lower()
     if _OTHERS.search(name) or in_domain(host, _OTHER_HOSTS):
         return False
-    own = in_domain(host, _OWN) if host else failure.provider.startswith(_AZURE)
+    own = in_domain(host, _OWN) if host else failure.provider.lower().startswith(_AZURE)
     return own or not name or _MODELS.search(name) is not None
