@@ -142,13 +142,29 @@ def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session,
     return None if client.has_read(store, session, failure, newest.time) else newest
 
 
+def repair_behind(ledger: Ledger, store: Store, found: Diagnosis) -> Entry | None:
+    """Return the newest repair of a session, if it is still stored, of what a failure may speak of, and was made for
+    another failure after this one, which tells of what was stored before it (the other's turn was taken back, say).
+    """
+    newest = _newest_repair(ledger, store, found.failure)
+    if newest is None or newest.kind is None or found.kind not in explained_by(newest.kind):
+        return None
+    if kind_info(newest.kind).shortened or _came_since(store, found.failure, newest.time * 1000):
+        return None
+    return newest if _stands(store, ledger, newest) else None
+
+
 def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
     """Return the newest repair of a session, if the failure is another one, and came after it."""
+    newest = _newest_repair(ledger, store, failure)
+    return newest if newest is not None and _came_since(store, failure, newest.time * 1000) else None
+
+
+def _newest_repair(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
+    """Return the newest repair of a session; None where it is that of this failure."""
     made = (entry for entry in ledger.history(_RECENT, failure.session) if is_store_of(store, entry.store))
     newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
-    if newest is None or newest.message == failure.message:
-        return None
-    return newest if _came_since(store, failure, newest.time * 1000) else None
+    return newest if newest is not None and newest.message != failure.message else None
 
 
 def _came_since(store: Store, failure: Failure, ms: float) -> bool:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from recoveryd.clients import Config, Store
-from recoveryd.core import Diagnosis, Outcome
+from recoveryd.core import Diagnosis, Kind, Outcome
 from recoveryd.diagnose import Context, Next, Triage, diagnose
+from recoveryd.heal.undo import undo
 from tests.conftest import Run
 from tests.support.build import BINDS, SessionBuilder, api_error, write_sqlite
 from tests.support.cases import case
@@ -158,6 +159,45 @@ def test_the_refusal_before_it_stands(tree: Tree, bench: Bench) -> None:
     take_back(tree, session)
     found = said(bench, tree.store, session)
     assert found is not None and (found.reason, found.failure.message) == ("empty_content", first)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["healed", "and undone"])
+def test_the_refusal_before_it_is_no_riddle_once_what_is_stored_was_healed(
+    tree: Tree, bench: Bench, back: bool
+) -> None:
+    """Two prompts were refused for the same, and the second was taken back before anything was healed."""
+    session = tree.stuck(blank, EMPTY)
+    first = tree.failure(session).message
+    tree.refused(session, EMPTY)
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and found.failure.message != first
+    healed = bench.recovery.attempt(case(tree.store, found.failure, found.kind))
+    assert healed.outcome is Outcome.HEALED
+    if back:
+        undo(tree.store, bench.ledger, bench.ledger.get(healed.event.id))
+    before, found = tree.files(), said(bench, tree.store, session)
+    assert found is not None
+    if back:
+        assert found.failure.message != first
+        return
+    assert found.failure.message == first
+    told = bench.recovery.attempt(case(tree.store, found.failure, found.kind)).event
+    says = f"It was refused before the session was repaired ({healed.event.id}): prompt it again."
+    assert (told.outcome, told.detail) == (Outcome.REFUSED, says)
+    assert tree.files() == before
+
+
+def test_another_fault_before_it_is_told_as_not_explained(tree: Tree, bench: Bench) -> None:
+    session = tree.stuck(blank, MISSING)
+    tree.refused(session, EMPTY)
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None
+    assert bench.recovery.attempt(case(tree.store, found.failure, found.kind)).outcome is Outcome.HEALED
+    found = said(bench, tree.store, session)
+    assert found is not None and found.kind is Kind.TOOL_RESULT_MISSING
+    assert bench.recovery.attempt(case(tree.store, found.failure, found.kind)).outcome is Outcome.NOT_UNDERSTOOD
 
 
 def test_a_refusal_of_unknown_words_before_it_stands(tree: Tree, bench: Bench) -> None:
