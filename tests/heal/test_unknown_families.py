@@ -174,7 +174,13 @@ def test_a_custom_kimi_is_told_the_line_that_heals_it(
 
 
 @pytest.mark.parametrize(
-    ("interleaved", "there"), [({"field": "reasoning_content"}, True), (True, False), ({"field": ""}, False)]
+    ("interleaved", "there"),
+    [
+        ({"field": "reasoning_content"}, True),
+        ({"field": "reasoning_details"}, False),  # Kimi does not read that one
+        (True, False),
+        ({"field": ""}, False),
+    ],
 )
 def test_a_line_that_is_there_already_is_not_advised(
     tree: Tree, bench: Bench, config: Path, interleaved: object, there: bool

@@ -85,7 +85,7 @@ class _Provider:
     """What one file says of a provider. `own`: the SDKs of single models, by their names, which go before `package`;
     `called`: the names that the provider gets, of those that are called otherwise; `addresses`: where it is asked, for
     all or some of its models; `base`: that of its options, which goes before the others; `returned`: the models whose
-    reasoning is sent back, in a field that `interleaved` names.
+    reasoning is sent back as `reasoning_content`, as `interleaved` says.
     """
 
     package: str = ""
@@ -162,7 +162,9 @@ def file_of(client: str) -> str:
 
 
 def sends_reasoning_back(failure: Failure, directory: str, client: str) -> bool:
-    """Whether a configuration names the field in which the client sends a model its reasoning back. Never raises."""
+    """Whether a configuration has the client send a model its reasoning back in the field that Kimi reads. Never
+    raises.
+    """
     said = _said_of(failure.provider, _merged(directory, "", client))
     return any(failure.model in one.returned for one in said)
 
@@ -299,7 +301,7 @@ def _said(settings: Mapping[str, Any]) -> _Provider:
     addresses = _texts([*(one.get("api") for one in said), base, endpoint])
     package = _texts([settings.get("npm")])
     fields = {name: one for name, model in each.items() if isinstance(one := model.get("interleaved"), dict)}
-    returned = frozenset(name for name, one in fields.items() if _texts([one.get("field")]))
+    returned = frozenset(name for name, one in fields.items() if one.get("field") == "reasoning_content")
     return _Provider("".join(package), "".join(_texts([base])), own, called, addresses, returned)
 
 
