@@ -25,14 +25,18 @@ from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Fo
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import (
+    CUT_OFF,
     Change,
     DiskError,
     Edit,
+    Entry,
     NotFoundError,
+    RefusedError,
     Session,
     StoreError,
     UnknownKeyError,
     clean,
+    command_line,
     keep_newest,
 )
 from recoveryd.disk import UNWRITABLE, group_by_place, tree
@@ -181,6 +185,18 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
                 raise tree.error_of(error, f"read {'/'.join(file)}") from error
             found |= {(file, uuid): raw for uuid, raw in lines.items()}
         return [found.get(one) for one in asked]
+
+    def undo_obstacle(self, entry: Entry, changes: Sequence[Change]) -> RefusedError | None:
+        """Refuse where a line that was changed is gone from its transcript (an older copy was put back): there is no
+        place to put it. Not of one that was cut off, which is brought to an end by what is there.
+        """
+        if entry.outcome in CUT_OFF or not self.has(entry.session):
+            return None
+        if all(now is not None for now in self.read_all([change.key for change in changes])):
+            return None
+        why = f"Lines that {entry.id} changed are not in their transcript any more, so it can't be undone:"
+        export = command_line("ledger", "export", entry.id)
+        return RefusedError(f"{why} an older copy was put back, say.", f"What it changed, as it was before: {export}")
 
     def clean(self, changes: Iterable[Change]) -> int:
         """Remove what a crash left where `changes` were being written, and take over what only the old file has."""

@@ -85,6 +85,27 @@ def test_a_repair_whose_session_may_be_in_either_of_two_files_is_not_taken_back(
     assert run("undo", healed["id"])[0] == 0 and there.read_bytes().startswith(made.raw())
 
 
+def test_what_is_gone_from_an_older_copy_of_a_transcript_can_not_be_undone_by_force_either(
+    run: Run, tmp_path: Path
+) -> None:
+    """It named `--force`, which ended with "is not what was read before: the client wrote since"."""
+    projects = tmp_path / ".claude" / "projects"
+    stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    first = path.read_bytes().splitlines(keepends=True)[0]
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+    path.write_bytes(first)
+    os.utime(path, (time.time() - 5,) * 2)
+    for way in ((), ("--dry-run",), ("--force",), ("--force", "--dry-run")):
+        code, _, told = run("undo", healed["id"], *way)
+        assert code == 4 and "not in their transcript any more" in told and "--force" not in told
+        assert f"recoveryd ledger export {healed['id']}" in told
+    assert path.read_bytes() == first
+    path.unlink()
+    assert run("undo", healed["id"], "--force")[0] == 0, "of a session that is gone nothing has to be put back"
+
+
 def test_what_an_older_version_left_of_a_forced_undo_that_did_not_find_the_session_is_not_told_as_done(
     run: Run, tmp_path: Path
 ) -> None:
