@@ -183,6 +183,7 @@ def undo(arguments: argparse.Namespace) -> int:
         last = ledger.history(1, entry.session, entry.store)[0]
         kept = last.id if last.overwritten and last.id != newest else None  # of an undo by force
         then = "" if dry else _told_undone(store, entry, ledger, kept)
+        again = f", and the session {NOT_AGAIN}" if store.has(entry.session) else ""
     if not dry:
         tell_client_undone(config, store, entry, quiet=arguments.quiet)
 
@@ -197,7 +198,7 @@ def undo(arguments: argparse.Namespace) -> int:
             print_wrapped(out, f"This is what undoing {entry.id} would write; nothing was written{why}.")
             return
         if not changes:
-            print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more.")
+            print_wrapped(out, f"Took back {entry.id}: nothing that it wrote is stored any more{again}.")
             return
         those = "1 record is" if len(changes) == 1 else f"{len(changes)} records are"
         print_wrapped(out, f"Took back {entry.id}: {those} as before{then}")

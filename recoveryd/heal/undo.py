@@ -227,9 +227,10 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     if impossible := store.undo_obstacle(entry, changes):  # with `force`, too
         raise impossible
     obstacle = obstacle_of(store, entry, changes)
-    if obstacle is not None and not force:
-        raise RefusedError(obstacle, f"To undo it all the same: {command_line('undo', entry.id, '--force')}")
     todo = _backward(store, entry, changes, whatever=obstacle is not None)
+    if obstacle is not None and not force:
+        then = "To undo it all the same" if todo else "Nothing is left to put back. To have it count as undone"
+        raise RefusedError(obstacle, f"{then}: {command_line('undo', entry.id, '--force')}")
     if not dry_run:
         _write(store, ledger, entry, todo, forced=obstacle is not None)
         remove_cut_texts(store, changes)

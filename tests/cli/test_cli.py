@@ -553,6 +553,24 @@ def test_undo_of_a_session_that_its_user_deleted_tells_of_no_prompt(tree: Tree, 
     assert not tree.files()
 
 
+def test_undo_by_force_of_what_an_older_copy_took_back_says_that_it_is_not_repaired_again(
+    tree: Tree, run: Run, tmp_path: Path
+) -> None:
+    """It does nothing else: behind its next refusal such a session stayed stuck, and nothing had said so."""
+    tree.stuck()
+    shutil.copytree(tree.root, tmp_path / "backup")
+    run("scan", "--repair")
+    name = newest(run)
+    shutil.rmtree(tree.root)
+    shutil.copytree(tmp_path / "backup", tree.root)
+    code, _, refused = run("undo", name)
+    hint = f"Nothing is left to put back. To have it count as undone: recoveryd undo {name} --force"
+    assert code == 4 and hint in " ".join(refused.split())
+    said = " ".join(run("undo", name, "--force")[1].split())
+    assert said.startswith(f"Took back {name}: nothing that it wrote is stored any more, and the session ")
+    assert said.endswith("is not repaired again by itself before a prompt was answered.")
+
+
 def test_while_a_recovery_is_under_way_undo_is_busy(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import recoveryd.heal.undo as module
 
