@@ -58,12 +58,13 @@ def _way_to_its_name(program: Path) -> str:
     not on the PATH, or has the program already (pipx and uv put it there).
     """
     usual = Path.home() / ".local" / "bin"
-    on_it = str(usual) in os.environ.get("PATH", "").split(os.pathsep)
+    on_it = str(usual) in (folder.rstrip("/") for folder in os.environ.get("PATH", "").split(os.pathsep))
     if program.name != "recoveryd":  # an interpreter: there is no program that could be linked
         return ""
     if program.parent == usual:
-        puts = "`pipx ensurepath` (or `uv tool update-shell`) puts it there for new terminals"
-        return f", as ~/.local/bin is not; {puts}, and many systems do at the next login"
+        known = {"pipx": "`pipx ensurepath`", "uv": "`uv tool update-shell`"}
+        puts = next((f"{typed} puts it there, and " for name, typed in known.items() if shutil.which(name)), "")
+        return f", as ~/.local/bin is not; {puts}many systems do at the next login"
     link = f"; `mkdir -p ~/.local/bin && ln -sf {shlex.quote(str(program))} ~/.local/bin/` has it answer to its name"
     return link if on_it else f"{link}, once that folder is on it (on many systems at the next login)"
 

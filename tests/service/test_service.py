@@ -189,24 +189,28 @@ def test_completion_and_manual_page_are_put_where_the_shells_look(
 
 @pytest.mark.parametrize("place", ["its own venv", ".local/bin"])
 @pytest.mark.parametrize("on_path", [True, False])
+@pytest.mark.parametrize("tool", ["pipx ensurepath", "uv tool update-shell", ""])
 @pytest.mark.usefixtures("fakes")
 def test_what_has_the_program_answer_to_its_name_works_when_typed(
-    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, *, place: str, on_path: bool
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch, *, place: str, on_path: bool, tool: str
 ) -> None:
     """Twice, too. On a new machine there is no ~/.local/bin; where pipx put the program there, no link is needed."""
     program = home / place / "recoveryd"
+    there = {"systemctl", *tool.split()[:1]}
     if not (on_path and place == ".local/bin"):
-        monkeypatch.setattr(shutil, "which", lambda name, **_: None if name == "recoveryd" else f"/bin/{name}")
+        monkeypatch.setattr(shutil, "which", lambda name, **_: None if name not in there else f"/bin/{name}")
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\necho recoveryd "$@"\n')
     program.chmod(0o755)
     monkeypatch.setattr(base, "command", lambda: (str(program),))
     monkeypatch.setattr(base, "try_command", lambda *_: None)
-    path = f"{home}/.local/bin:/usr/bin:/bin" if on_path else "/usr/bin:/bin"
+    path = f"{home}/.local/bin/:/usr/bin:/bin" if on_path else "/usr/bin:/bin"
     monkeypatch.setenv("PATH", f"{os.environ['PATH'].split(':')[0]}:{path}")
     said = " ".join(run("install")[1].split())
     if place == ".local/bin":
-        assert "ln -s" not in said and ("pipx ensurepath" in said) is not on_path
+        assert "ln -s" not in said and ("is not on the PATH" in said) is not on_path
+        named = {one for one in ("pipx ensurepath", "uv tool update-shell") if one in said}
+        assert named == ({tool} - {""} if not on_path else set())
         return
     typed = re.search(r"`(mkdir [^`]*)`", said)
     assert typed is not None and ("once that folder is on it" in said) is not on_path
