@@ -98,7 +98,9 @@ class ClaudeCode(WithoutServer):
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
         """Name the client's own way to make a session shorter; mostly it goes that way by itself."""
         large = kind_info(kind).shortened or kind is Kind.MEDIA_REJECTED
-        return "send `/compact`" if large and self.takes_prompts(store, failure.session) else ""
+        if not large or not self.takes_prompts(store, failure.session):
+            return ""
+        return "send `/compact`, and where that is refused, start a new session"
 
     def takes_prompts(self, store: Store, session: str) -> bool:
         """Go by whose it is: what a subagent was asked for ended with the refusal."""

@@ -18,8 +18,14 @@ _LOW = "image content omitted because detail 'low' is not supported; use 'high',
 _HEADER = 64  # characters of base64 by which an image is told
 CONFIGURATION = "configuration_update"  # how much the model is to think from there on
 TOOLS = "additional_tools"
+AGENT_SAYS = "agent_message"  # to the agent whose thread it is: its task, or what came of one it gave
 OF_THE_CLIENT = frozenset({CONFIGURATION, TOOLS})  # items that neither a person nor the model made
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
+
+
+def is_given(kind: str) -> bool:
+    """Whether an item of this type is given to the model: what came of a call, and what another agent says to it."""
+    return kind.endswith("_output") or kind == AGENT_SAYS
 
 
 def sent_item(data: Json | None, *, in_history: bool) -> Json | None:
