@@ -68,7 +68,7 @@ def explain(arguments: argparse.Namespace) -> int:
 
 _WHOSE = (
     "This is done in sessions with {names}. Those with others are left as they are, but for parts on which the client "
-    "itself fails."
+    "itself fails; so are those that the client mends by itself, as Claude Code mostly does."
 )
 _SHORTER = (
     "This is done in sessions of OpenCode and of clients made from it, but not with every provider: `{command}` tells "

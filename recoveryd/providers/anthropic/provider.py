@@ -80,7 +80,7 @@ class Anthropic:
 
 ANTHROPIC = Anthropic(
     "anthropic",
-    "Claude at Anthropic or on Vertex",
+    "Claude at Anthropic, on Vertex or Azure, or behind a proxy of its API",
     frozenset({"anthropic.messages"}),
     OWN_LIMITS,
     endpoint.rules_hold,
