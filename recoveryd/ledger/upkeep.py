@@ -59,8 +59,11 @@ class Upkeep:
         ]
 
     def newest(self, outcomes: Container[Outcome]) -> list[Entry]:
-        """Return the newest recovery of each session where it ended in one of these ways, newest first."""
-        newest = "WHERE seq IN (SELECT max(seq) FROM recovery GROUP BY store, session) ORDER BY seq DESC"
+        """Return the newest recovery of each session where it ended in one of these ways, newest first; what a forced
+        undo wrote over is none.
+        """
+        own = "SELECT max(seq) FROM recovery WHERE rules_version > 0 GROUP BY store, session"
+        newest = f"WHERE seq IN ({own}) ORDER BY seq DESC"
         return [entry for entry in self._file.entries(newest) if entry.outcome in outcomes]
 
     def busiest(self, recoveries: int) -> list[tuple[str, str]]:

@@ -476,6 +476,8 @@ def test_a_forced_undo_is_counted_once(tree: Tree, run: Run) -> None:
     assert (line["total"], line["outcomes"]) == (1, {"undone": 1})
     assert as_json(run, "status")["ever"]["undone"] == 1
     assert 'outcome="undone"} 1' in run("metrics")[1]
+    tree.refused(session, EMPTY)
+    assert [one["recovery"] for one in as_json(run, "status")["need_user"]] == [made["id"]]
 
 
 def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> None:
