@@ -36,8 +36,19 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     if kind_info(found.kind).by_client:
         return None
     of_summary = found.failure.of_summary and (found.kind is not None or found.code == REFUSED)
-    shortened = kind_info(found.kind).shortened or of_summary
-    return stored_repair(store, ledger, found.failure, shortened=shortened)
+    shortened = kind_info(found.kind).shortened
+    made = stored_repair(store, ledger, found.failure, shortened=shortened or of_summary)
+    return _shorter_since(store, ledger, found.failure) if made is None and shortened else made
+
+
+def _shorter_since(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
+    """Return what made a session shorter after it was refused as too long, if that is still stored, for a failure that
+    came later (its turn was taken back, say): how long the session was then tells nothing of it now.
+    """
+    newest = _newest_repair(ledger, store, failure)
+    if newest is None or not kind_info(newest.kind).shortened or _came_since(store, failure, newest.time * 1000):
+        return None
+    return newest if _stands(store, ledger, newest) else None
 
 
 def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:

@@ -58,6 +58,23 @@ def _fine(tree: Tree) -> str:
     return tree.answered(tree.stuck(build, TOO_LONG, model=MODEL), **MODEL)
 
 
+def test_a_session_that_was_made_shorter_is_not_cut_again_for_an_older_refusal(run: Run, tree: Tree) -> None:
+    """Refused twice, made shorter, and the last prompt taken back (`/undo`): the first one's refusal is left."""
+    made = SessionBuilder()  # an hour ago
+    turns()(made)
+    session = tree.keep(made)
+    for _ in range(2):
+        tree.refused(session, TOO_LONG)
+    assert run("scan", "--repair")[0] == 0
+    asked = [message.id for message in tree.store.load(session).messages if message.role == "user"][-1]
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": asked})
+    code, out, _ = run("scan", "--json")
+    scanned = json.loads(out)
+    assert (code, scanned["stuck"], [one["session"] for one in scanned["healed"]]) == (0, [], [session])
+    before = tree.files()
+    assert run("scan", "--repair")[0] == 0 and tree.files() == before
+
+
 def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:
     session = tree.stuck(turns(), TOO_LONG, model=MODEL)
     before = tree.files()
