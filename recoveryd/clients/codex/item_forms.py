@@ -23,11 +23,6 @@ OF_THE_CLIENT = frozenset({CONFIGURATION, TOOLS})  # items that neither a person
 _UNKNOWN: Json = {"type": "other"}  # so an item of a compaction is sent whose type it does not know
 
 
-def is_given(kind: str) -> bool:
-    """Whether an item of this type is given to the model: what came of a call, and what another agent says to it."""
-    return kind.endswith("_output") or kind == AGENT_SAYS
-
-
 def sent_item(data: Json | None, *, in_history: bool) -> Json | None:
     """Return what Codex sends of a stored item; None where it passes over it. `in_history`: it is of a compaction."""
     if data is None or not is_read(data, in_history=in_history):

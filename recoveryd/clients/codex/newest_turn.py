@@ -10,13 +10,14 @@ from functools import partial
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import error_record, rollout_lines
-from recoveryd.clients.codex.item_forms import OF_THE_CLIENT, is_given
+from recoveryd.clients.codex.item_forms import OF_THE_CLIENT
 from recoveryd.clients.json_lines import Place
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Failure, Json, words
 
 PROTOCOL = "openai.responses"
 _EVENTS = words("task_started task_complete turn_aborted user_message thread_settings_applied thread_rolled_back")
+_INPUT = frozenset({"message", "function_call_output", "custom_tool_call_output", "tool_search_output"})
 _ITEMS = {b'"item":{"type":"UserMessage"': "prompt", b'"item":{"type":"EnteredReviewMode"': "review"}
 _WITHOUT_INNER = re.compile(rb'"type": ?"(turn_context|compacted)"')
 _LARGE = 1 << 20  # bytes of an event's line that is still read
@@ -98,7 +99,7 @@ def _seen(fd: int, place: Place) -> _Seen | None:
     outer, inner = told
     if outer == "response_item":
         if inner != "message":
-            return None if is_given(inner) or inner in OF_THE_CLIENT else _Seen(place.offset, "spoke")
+            return None if inner in _INPUT or inner in OF_THE_CLIENT else _Seen(place.offset, "spoke")
         if b'"role":"assistant"' in place.head:
             return _Seen(place.offset, "spoke")
         return None

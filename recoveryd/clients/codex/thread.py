@@ -12,7 +12,7 @@ from typing import Any
 
 from recoveryd.clients import json_lines
 from recoveryd.clients.codex import rollout_lines
-from recoveryd.clients.codex.item_forms import AGENT_SAYS, CONFIGURATION, OF_THE_CLIENT, history_is_read, is_given
+from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, history_is_read
 from recoveryd.clients.codex.newest_turn import prompt_of, turn_begun
 from recoveryd.clients.codex.rollout_lines import first_line_fault
 from recoveryd.clients.codex.thread_head import Resume, instead, instead_of_fork, opens, text_of
@@ -23,6 +23,7 @@ from recoveryd.core import FormError, Json, Message, Part, Session, StoreError
 META, COMPACTED, ROLLED_BACK, LAST = "rollout_meta", "rollout_compacted", "rollout_rolled_back", "rollout_last"
 _LAST_PLACE = 999_999  # of LAST in its line, behind all items
 _INPUT = frozenset({"user", "developer", "system"})
+_OUTPUTS = ("_output",)
 MAX_THREAD = 256 * 1024 * 1024  # bytes of all lines that are kept
 
 
@@ -150,12 +151,11 @@ class _Reader:
         turn = self._turn(line)
         if part.type == CONFIGURATION:
             self._about["configured"] = self._about.get("model")
-        given = part.type in OF_THE_CLIENT or part.type == AGENT_SAYS
-        if given or (part.type == "message" and text_of(payload, "role") in _INPUT):
+        if part.type in OF_THE_CLIENT or (part.type == "message" and text_of(payload, "role") in _INPUT):
             turn.input.append(part)
         else:
             turn.output.append(part)
-            turn.spoke = turn.spoke or not is_given(part.type)
+            turn.spoke = turn.spoke or not part.type.endswith(_OUTPUTS)
 
     def _compacted(self, line: Line, payload: Json) -> None:
         """Begin anew at a compaction: what came before it is not sent any more."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from recoveryd.clients.codex.item_forms import CONFIGURATION, OF_THE_CLIENT, TOOLS, is_given, sent_item
+from recoveryd.clients.codex.item_forms import AGENT_SAYS, CONFIGURATION, OF_THE_CLIENT, TOOLS, sent_item
 from recoveryd.clients.codex.newest_turn import PROTOCOL
 from recoveryd.clients.codex.thread import COMPACTED, LAST, META, ROLLED_BACK, about_thread, in_history
 from recoveryd.clients.codex.thread_head import is_prompt
@@ -158,7 +158,8 @@ def _role(body: Json) -> str:
         return str(body.get("role"))
     if body["type"] in OF_THE_CLIENT:
         return "developer"
-    return "tool" if is_given(str(body["type"])) else "assistant"
+    given = str(body["type"]).endswith("_output") or body["type"] == AGENT_SAYS  # to the model, and not by it
+    return "tool" if given else "assistant"
 
 
 def _unreadable(session: Session) -> Iterable[Unsendable]:

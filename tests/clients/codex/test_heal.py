@@ -778,24 +778,6 @@ def test_what_an_agent_says_behind_a_refused_image_does_not_have_the_answered_on
     assert {name for name, one in images.items() if one["image_url"] not in sent(place)} == {"refused"}
 
 
-def test_what_another_agent_says_is_no_answer(place: Place) -> None:
-    """Behind a refusal it still stands, and behind a repair nothing was answered."""
-    rollout = place.rollout
-    rollout.stuck()
-    rollout.asks("go on")
-    rollout.item(FOUND)
-    rollout.is_refused("You've hit your usage limit.", "usage_limit_exceeded")
-    event = place.heal()
-    assert event is not None and event.outcome is Outcome.HEALED
-    rollout.ms = int(time.time() * 1000) + 3000
-    rollout.asks("go on")
-    rollout.item(FOUND)
-    rollout.is_refused("You've hit your usage limit.", "usage_limit_exceeded")
-    with place.ledger() as ledger:
-        place.rest()
-        assert take_back(place.store, ledger, place.state, event.id)[1]
-
-
 def test_over_a_websocket_a_sound_item_keeps_its_id_where_the_one_at_fault_is_visibly_wrong(place: Place) -> None:
     """The place may count from behind what Codex itself tells the model, so a sound item stands there."""
     rollout = place.rollout
