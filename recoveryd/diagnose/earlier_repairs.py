@@ -46,9 +46,9 @@ def _shorter_since(store: Store, ledger: Ledger, failure: Failure) -> Entry | No
     came later (its turn was taken back, say): how long the session was then tells nothing of it now.
     """
     newest = _newest_repair(ledger, store, failure)
-    if newest is None or not kind_info(newest.kind).shortened or _came_since(store, failure, newest.time * 1000):
+    if newest is None or not kind_info(newest.kind).shortened:
         return None
-    return newest if _stands(store, ledger, newest) else None
+    return newest if _answers(store, ledger, newest, failure) else None
 
 
 def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
@@ -160,9 +160,13 @@ def repair_behind(ledger: Ledger, store: Store, found: Diagnosis) -> Entry | Non
     newest = _newest_repair(ledger, store, found.failure)
     if newest is None or newest.kind is None or found.kind not in explained_by(newest.kind):
         return None
-    if kind_info(newest.kind).shortened or _came_since(store, found.failure, newest.time * 1000):
-        return None
-    return newest if _stands(store, ledger, newest) else None
+    shortened = kind_info(newest.kind).shortened
+    return newest if not shortened and _answers(store, ledger, newest, found.failure) else None
+
+
+def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> bool:
+    """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before."""
+    return not _came_since(store, failure, repair.time * 1000) and _stands(store, ledger, repair)
 
 
 def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
