@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.findings import finding_of
-from recoveryd.clients.store import stored_images
+from recoveryd.clients.store import Store, stored_images
 from recoveryd.core import failpoint
 from recoveryd.core.errors import ActiveError, NotFoundError, RefusedError, StoreError
 from recoveryd.core.model import Change, Entry, Event, Kind, Outcome
@@ -166,6 +166,19 @@ def test_a_forced_undo_that_can_not_write_keeps_nothing(
     assert (only.id, only.outcome) == (event.id, Outcome.HEALED)
 
 
+def two_blank(tree: Tree, folder: Path, *, rows: bool) -> tuple[SessionBuilder, Base, Store]:
+    """A refused session with two blank answers, as `rows` of the database or as files of the tree, and its store."""
+    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    for words in ("go", "next"):
+        session.user(words)
+        session.assistant(text(" "))
+    session.failed("continue", api_error(EMPTY, 400))
+    database = Base(folder / "opencode.db", clock=time.time)
+    store = database.store if rows else tree.store
+    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    return session, database, store
+
+
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
 def test_by_force_nothing_comes_back_into_what_the_client_deleted(
@@ -174,14 +187,7 @@ def test_by_force_nothing_comes_back_into_what_the_client_deleted(
     """A prompt behind `/undo` deletes messages, or their user the `whole` session. A row without its message is none
     that the database takes: it said that the client wrote since.
     """
-    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
-    for words in ("go", "next"):
-        session.user(words)
-        session.assistant(text(" "))
-    session.failed("continue", api_error(EMPTY, 400))
-    database = Base(tmp_path / "opencode.db", clock=time.time)
-    store = database.store if rows else tree.store
-    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    session, database, store = two_blank(tree, tmp_path, rows=rows)
     name, gone = session.session["id"], session.messages[3]["id"]
     failure = store.look(name).failure
     assert failure is not None
@@ -231,14 +237,7 @@ def test_an_older_copy_that_was_put_back_is_told(tree: Tree, bench: Bench, tmp_p
     """A backup from before the repair: it said that records changed, or that the client deleted them. By force nothing
     of the copy changes.
     """
-    session = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
-    for words in ("go", "next"):
-        session.user(words)
-        session.assistant(text(" "))
-    session.failed("continue", api_error(EMPTY, 400))
-    database = Base(tmp_path / "opencode.db", clock=time.time)
-    store = database.store if rows else tree.store
-    write_sqlite(session.planted(), database.path) if rows else write_tree(session.planted(), tree.root)
+    session, database, store = two_blank(tree, tmp_path, rows=rows)
     failure = store.look(session.session["id"]).failure
     assert failure is not None
     backup, of_rows = tmp_path / "backup", tmp_path / "backup.db"
