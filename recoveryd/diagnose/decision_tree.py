@@ -39,6 +39,9 @@ class Finder(Protocol):
     def repaired(self, failure: Failure) -> bool:
         """Whether a failure was repaired, and what was written then is still stored: any other fault came later."""
 
+    def repaired_later(self, recorded: Diagnosis) -> bool:
+        """Whether what a failure tells of was repaired after it, for another one: what is stored now it never met."""
+
     def ids_started_again(self) -> Diagnosis | None:
         """Find ids because of which the client takes new prompts for old ones, or will."""
 
@@ -123,6 +126,8 @@ def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Fi
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)
+    elif recorded is not None and not look.newer and find.repaired_later(recorded):
+        recorded = find.still_refused(recorded, places=False)
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None
         return broken or recorded

@@ -22,7 +22,7 @@ from recoveryd.core import (
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import as_refused, stored_repair
+from recoveryd.diagnose.earlier_repairs import as_refused, repaired_later, stored_repair
 from recoveryd.providers import candidates, other_cause, speaks_of_length
 
 _BROKE_OFF = "The answer broke off: its beginning is stored, so the provider took the history. Send the prompt again."
@@ -39,12 +39,16 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     found = find_cause(look, refused, _Finder(context, store, session, look))
     if found is not None or failure is None or look.newer:
         return found
-    if look.kept is None:
-        return _refused(store, look, failure, OF_PARENT if look.of_parent else "")
-    kept, code = standing_failure(look.kept)[0], COPIED if look.copied else TAKEN_BACK
-    if kept.failure is not None and not kept.newer:
-        return _refused(store, kept, kept.failure)
-    return Diagnosis(failure, None, error_evidence(failure), code=code)
+    code = COPIED if look.copied else TAKEN_BACK
+    if look.kept is not None:
+        kept, before = standing_failure(look.kept)
+        if kept.failure is None or kept.newer:
+            return Diagnosis(failure, None, error_evidence(failure), code=code)
+        look, refused, failure = kept, before, kept.failure
+    known = refused if refused is not None or other_cause(failure.error) else Diagnosis(failure, None)
+    if known is not None and not look.of_parent and repaired_later(store, context.ledger, known) is not None:
+        return Diagnosis(failure, None, error_evidence(failure), code=code)  # the turn it was repaired for is gone
+    return _refused(store, look, failure, OF_PARENT if look.of_parent else "")
 
 
 class _Finder:
@@ -74,6 +78,9 @@ class _Finder:
 
     def repaired(self, failure: Failure) -> bool:
         return stored_repair(self._store, self._context.ledger, failure) is not None
+
+    def repaired_later(self, recorded: Diagnosis) -> bool:
+        return repaired_later(self._store, self._context.ledger, recorded) is not None
 
     def ids_started_again(self) -> Diagnosis | None:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())

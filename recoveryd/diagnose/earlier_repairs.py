@@ -8,6 +8,7 @@ from dataclasses import replace
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
 from recoveryd.core import (
     REFUSED,
+    TAKEN_BACK,
     Diagnosis,
     Entry,
     Failure,
@@ -22,6 +23,7 @@ from recoveryd.core import (
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import vain_since_success
 from recoveryd.ledger import Ledger, Upkeep, digest
+from recoveryd.providers import classify
 
 _RECENT = 20  # recoveries of a session that are looked at
 
@@ -33,6 +35,8 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     can't be sent now is never one that was repaired, and what a person had made shorter was not repaired of anything
     but a summary that was refused: its client asks for it no more.
     """
+    if found.refused is None and found.code == TAKEN_BACK:
+        return repaired_later(store, ledger, replace(found, refused=classify(found.failure.error)))
     if kind_info(found.kind).by_client:
         return None
     of_summary = found.failure.of_summary and (found.kind is not None or found.code == REFUSED)
@@ -153,15 +157,16 @@ def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session,
     return None if client.has_read(store, session, failure, newest.time) else newest
 
 
-def repair_behind(ledger: Ledger, store: Store, found: Diagnosis) -> Entry | None:
+def repaired_later(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
     """Return the newest repair of a session, if it is still stored, of what a failure may speak of, and was made for
     another failure after this one, which tells of what was stored before it (the other's turn was taken back, say).
     """
     newest = _newest_repair(ledger, store, found.failure)
-    if newest is None or newest.kind is None or found.kind not in explained_by(newest.kind):
+    if newest is None or newest.kind is None or kind_info(newest.kind).shortened:
         return None
-    shortened = kind_info(newest.kind).shortened
-    return newest if not shortened and _answers(store, ledger, newest, found.failure) else None
+    own = found.kind is None and kind_info(newest.kind).by_client and not found.failure.error.answered
+    alike = own or found.kind in explained_by(newest.kind)
+    return newest if alike and _answers(store, ledger, newest, found.failure) else None
 
 
 def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> bool:

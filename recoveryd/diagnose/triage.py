@@ -11,7 +11,14 @@ from recoveryd.core import KINDS, Diagnosis, Failure, Kind, Outcome, keep_newest
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import all_stand, as_refused, is_besides, unread_repair, vain_repairs
+from recoveryd.diagnose.earlier_repairs import (
+    all_stand,
+    as_refused,
+    is_besides,
+    repaired_later,
+    unread_repair,
+    vain_repairs,
+)
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -217,6 +224,9 @@ class _Finder:
 
     def repaired(self, failure: Failure) -> bool:
         return self._triage.repaired(self._store, failure)
+
+    def repaired_later(self, recorded: Diagnosis) -> bool:
+        return repaired_later(self._store, self._context.ledger, recorded) is not None
 
     def _to_be_read(self) -> bool:
         """Whether the session is to be read: as it is now it is not known to be sound."""

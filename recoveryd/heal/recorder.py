@@ -25,7 +25,7 @@ from recoveryd.core import (
     UnreadError,
     keep_newest,
 )
-from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, repair_behind, standing_repair
+from recoveryd.diagnose import Case, Context, judged_state, maybe_unread, standing_repair
 from recoveryd.heal.propose import not_understood
 from recoveryd.heal.undo import finish_interrupted, taken_back
 from recoveryd.ledger import Judged, Record, join_images
@@ -195,9 +195,8 @@ class Recorder:
     def overtaken(self, case: Case, session: Session, planned: Refusal, client: Client) -> Refusal:
         """Choose what to tell where nothing stored explains a failure, and the session was repaired before.
 
-        The client may have built the prompt while we wrote the repair, or before: the repair was made for the prompt
-        behind it, which was taken back since. Then the user is told to prompt again. One that reads a session but once
-        may have sent what it had in memory: UnreadError, and nothing is recorded.
+        The client may have built the prompt while we wrote the repair: then the user is told to prompt again. One that
+        reads a session but once may have sent what it had in memory: UnreadError, and nothing is recorded.
         """
         failure = case.failure
         if planned.understood:
@@ -213,9 +212,6 @@ class Recorder:
         handled = self._ledger.handled(failure.store, failure.session, asked)
         if handled is not None and handled.outcome is Outcome.HEALED:
             return Refusal("it was repaired while this prompt was on its way: prompt it again")
-        since = repair_behind(self._ledger, case.store, Diagnosis(failure, case.refused))
-        if since is not None:
-            return Refusal(f"it was refused before the session was repaired ({since.id}): prompt it again")
         then = not_understood(self._context, case.store, failure)
         return replace(planned, reason=f"{planned.reason}{then}")
 

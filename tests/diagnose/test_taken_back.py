@@ -181,11 +181,49 @@ def test_the_refusal_before_it_is_no_riddle_once_what_is_stored_was_healed(
     if back:
         assert found.failure.message != first
         return
-    assert found.failure.message == first
-    told = bench.recovery.attempt(case(tree.store, found.failure, found.kind)).event
-    says = f"It was refused before the session was repaired ({healed.event.id}): prompt it again."
-    assert (told.outcome, told.detail) == (Outcome.REFUSED, says)
+    assert (found.failure.message, found.reason, found.stuck) == (first, "taken_back", False)
+    assert judged(bench, tree, session) is Next.NOTHING
     assert tree.files() == before
+
+
+@pytest.mark.parametrize("prompts", [1, 2], ids=["the last", "two"])
+def test_a_session_is_not_stuck_once_what_it_was_refused_for_was_healed_and_taken_back(
+    tree: Tree, run: Run, prompts: int
+) -> None:
+    session = tree.stuck(blank, EMPTY)
+    for _ in range(2):
+        tree.refused(session, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    take_back(tree, session, prompts)
+    before = tree.files()
+    code, out, _ = run("scan", "--repair", "--json")
+    scanned = json.loads(out)
+    assert (code, scanned["stuck"], [one["session"] for one in scanned["healed"]]) == (0, [], [session])
+    assert tree.files() == before
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert=None)
+    made = tree.made(session)
+    made.user("go")
+    made.assistant(text("  "))
+    made.failed("more", api_error(EMPTY, 400))
+    tree.keep(made)
+    code, out, _ = run("scan", "--repair", "--json")
+    assert (code, [one["healed"] for one in json.loads(out)["stuck"]]) == (0, [True]), "what is new is healed"
+
+
+def test_nor_once_what_its_client_could_not_send_was(tree: Tree, run: Run) -> None:
+    """The words are of the client's own: no provider was asked."""
+    session = tree.stuck(lambda made: (made.user("go"), made.assistant("one", tool(status=""), "two")))
+    made = tree.made(session)
+    del made.messages[-2:]
+    for _ in range(2):
+        made.failed("continue", {"name": "UnknownError", "data": {"message": "undefined is not an object"}})
+    tree.keep(made)
+    code, out, _ = run("scan", "--repair", "--json")
+    assert (code, [one["kind"] for one in json.loads(out)["stuck"]]) == (0, ["unsendable_part"])
+    take_back(tree, session)
+    code, out, _ = run("scan", "--json")
+    scanned = json.loads(out)
+    assert (code, scanned["stuck"], [one["kind"] for one in scanned["healed"]]) == (0, [], ["unsendable_part"])
 
 
 def test_another_fault_before_it_is_told_as_not_explained(tree: Tree, bench: Bench) -> None:
