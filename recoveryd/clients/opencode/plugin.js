@@ -164,7 +164,9 @@ function run(...words) {
 }
 
 function line(entry) {
-  return `${new Date(entry.time * 1000).toLocaleString()}, ${entry.outcome.replace("_", " ")}: ${entry.detail} (${entry.id})`
+  const kept = entry.overwritten && entry.outcome === "undone" // what a forced undo wrote over: it was not undone itself
+  const outcome = kept ? "kept" : entry.outcome.replace("_", " ")
+  return `${new Date(entry.time * 1000).toLocaleString()}, ${outcome}: ${entry.detail} (${entry.id})`
 }
 
 // What /recoveryd with these words has to say about a session, and how.

@@ -265,6 +265,19 @@ def test_the_command_tells_or_undoes_and_asks_no_model(
     assert shown in toast["body"]["message"]
 
 
+def test_what_a_forced_undo_wrote_over_is_told_as_kept(load: Callable[..., Loaded], tmp_path: Path) -> None:
+    """As `recoveryd history` lists it: the forced undo was not undone."""
+    undone = HEALED | {"outcome": "undone", "overwritten": False}
+    kept = undone | {"id": "r2", "detail": "Forced undo of r1.", "overwritten": True}
+    there = load(command=recoveryd(tmp_path, [kept, undone]))
+    there.do(does="config", config={})
+    assert there.do(does="command", command="recoveryd", words="") == "stopped"
+    [(_, toast)] = there.do(does="calls")
+    first, second = toast["body"]["message"].split("\n\n")
+    assert first.endswith(", kept: Forced undo of r1. (r2)")
+    assert second.endswith(", undone: Closed the open turn (r1)")
+
+
 def test_the_command_of_the_installation_does_it(load: Callable[..., Loaded], tree: Tree, run: Run) -> None:
     """The program itself, on a session that was healed: what was done is told, and taken back."""
     session = tree.stuck(blank_answer, EMPTY)
