@@ -24,7 +24,7 @@ from recoveryd.cli.output import Result, diff, local_time, print_labelled, print
 from recoveryd.clients import Config, Store, Whose, is_abandoned
 from recoveryd.core import CUT_OFF, Change, Entry, Kind, NotFoundError, Outcome, RecoverydError, command_line, kind_info
 from recoveryd.disk import private_files
-from recoveryd.heal import find_store, take_back
+from recoveryd.heal import below, find_store, take_back
 from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind
 from recoveryd.settings import load_sound, may_forbid, paths
 from recoveryd.tell import NOT_AGAIN, cause
@@ -131,6 +131,8 @@ def show(arguments: argparse.Namespace) -> int:
         config = load_sound(Config, arguments.config or paths.config_file())[0]
         store = find_store(stores_of(config), ledger, entry.store)
         whose = whose_by(config, ledger)
+        newer = ledger.later(entry)
+        above = below(ledger, entry, newer) if newer else None
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
@@ -146,21 +148,23 @@ def show(arguments: argparse.Namespace) -> int:
             show_changes(out, content, changes)
         elif entry.edits:
             out.print("Its originals are no longer in the ledger.")
-        originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
         if entry.overwritten and entry.outcome not in CUT_OFF and changes:
-            out.print(f"\nWhat it wrote over, as files: {originals}")
+            out.print(f"\nWhat it wrote over, as files: {command_line('ledger', 'export', entry.id)}")
         elif entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
             out.print()
-            if store is None:
-                print_wrapped(out, f"Its store is not found: `{back}` says why. The originals, as files: {originals}")
-            elif is_abandoned(store):
-                print_wrapped(
-                    out, f"Its client keeps its sessions elsewhere by now. The originals, as files: {originals}"
-                )
-            else:
-                out.print(f"To take it back: {back}")
+            print_wrapped(out, _way_back(entry, store, above))
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
+
+
+def _way_back(entry: Entry, store: Store | None, above: RecoverydError | None) -> str:
+    """Tell how a recovery is taken back. `above`: what `undo` says where newer ones of its session stand on it."""
+    originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
+    if store is None:
+        return f"Its store is not found: `{back}` says why. The originals, as files: {originals}"
+    if is_abandoned(store):
+        return f"Its client keeps its sessions elsewhere by now. The originals, as files: {originals}"
+    return f"To take it back: {back}" if above is None else f"{above.message} {above.hint}"
 
 
 def _about(entry: Entry) -> str:

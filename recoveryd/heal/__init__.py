@@ -13,6 +13,7 @@ from recoveryd.heal.propose import not_understood
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
 from recoveryd.heal.undo import finish_interrupted, take_back
+from recoveryd.heal.undo_obstacles import below
 
 __all__ = [
     "Answer",
@@ -20,6 +21,7 @@ __all__ = [
     "Recovery",
     "Resumer",
     "ahead",
+    "below",
     "by_hand",
     "find_store",
     "finish_interrupted",

@@ -27,6 +27,7 @@ from recoveryd.core.version import __version__
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock, recovery_lock
 from recoveryd.heal import lifecycle
+from recoveryd.ledger import Upkeep
 from recoveryd.ledger.ledger import Ledger, Record, new_id
 from recoveryd.settings import paths
 from tests.conftest import Run
@@ -478,6 +479,26 @@ def test_a_forced_undo_is_counted_once(tree: Tree, run: Run) -> None:
     assert 'outcome="undone"} 1' in run("metrics")[1]
     tree.refused(session, EMPTY)
     assert [one["recovery"] for one in as_json(run, "status")["need_user"]] == [made["id"]]
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_of_a_recovery_below_a_newer_one_show_says_as_undo_does(tree: Tree, run: Run, pruned: bool) -> None:
+    """It named an undo that is refused, whatever is typed."""
+    session = tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    write_over(tree.part(session, "text", 1), text="\n")
+    tree.refused(session, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    newer, older = (one["id"] for one in as_json(run, "history"))
+    if pruned:
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            Upkeep(ledger).clear([newer], [])
+    else:
+        assert run("show", newer)[1].endswith(f"\nTo take it back: recoveryd undo {newer}\n")
+    says = " ".join(run("undo", older)[2].removeprefix("recoveryd: ").split("\n")).strip()
+    way = f"ledger export {older}" if pruned else f"undo {newer}"
+    assert says.endswith(f": recoveryd {way}")
+    assert run("show", older)[1].endswith(f"\n{says}\n")
 
 
 def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> None:
