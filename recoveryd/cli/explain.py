@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from recoveryd.core import (
     Failure,
     Kind,
     RecordedError,
+    RecoverydError,
     UsageError,
     command_line,
     is_repairable,
@@ -43,10 +45,7 @@ def explain(arguments: argparse.Namespace) -> int:
         return _session(arguments)
     if arguments.text is None or not arguments.text.strip():
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
-    if is_session_id(arguments.text):
-        raise UsageError(
-            f"{arguments.text} is the id of a session, and no error.", command_line("explain", session=arguments.text)
-        )
+    _must_be_words(arguments.text)
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
     error = read_error(text)
     kind = _kind(error)
@@ -64,6 +63,18 @@ def explain(arguments: argparse.Namespace) -> int:
             print_wrapped(out, _SHORTER.format(command=command_line("explain", session="ID")))
 
     return render(Result(_verdict(kind, error), say), as_json=arguments.json)
+
+
+def _must_be_words(text: str) -> None:
+    """Raise UsageError for the id of a session or of a recovery in the place of an error's text."""
+    if is_session_id(text):
+        raise UsageError(f"{text} is the id of a session, and no error.", command_line("explain", session=text))
+    known = False
+    if text.isascii() and text.isalnum():
+        with suppress(RecoverydError), known_ledger() as ledger:  # a damaged one is no matter of a text
+            known = ledger.find(text) is not None
+    if known:
+        raise UsageError(f"{text} is the id of a recovery, and no error.", command_line("show", text))
 
 
 _WHOSE = (

@@ -704,6 +704,16 @@ def test_config_says_where_it_is_and_what_it_says(run: Run, tmp_path: Path, monk
     assert run("config", "show")[1] == shown, "what is shown can be read again"
 
 
+def test_explain_of_the_id_of_a_recovery_names_what_shows_it(tree: Tree, run: Run) -> None:
+    """It was told as an error that nobody knows, to be reported."""
+    tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    name = newest(run)
+    code, out, err = run("explain", name)
+    assert (code, out) == (2, "") and f"{name} is the id of a recovery, and no error.\nrecoveryd show {name}" in err
+    assert run("explain", "r2345678")[0] == 0
+
+
 def test_explain_says_what_a_text_means(run: Run) -> None:
     code, out, _ = run("explain", MISSING)
     assert code == 0
