@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
@@ -12,6 +12,8 @@ from recoveryd.core import (
     Diagnosis,
     Entry,
     Failure,
+    Kind,
+    Limit,
     Outcome,
     PastRecovery,
     RecoverydError,
@@ -23,7 +25,7 @@ from recoveryd.core import (
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.retry_policy import vain_since_success
 from recoveryd.ledger import Ledger, Upkeep, digest
-from recoveryd.providers import classify
+from recoveryd.providers import classify, size_of
 
 _RECENT = 20  # recoveries of a session that are looked at
 
@@ -40,19 +42,16 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     if kind_info(found.kind).by_client:
         return None
     of_summary = found.failure.of_summary and (found.kind is not None or found.code == REFUSED)
-    shortened = kind_info(found.kind).shortened
-    made = stored_repair(store, ledger, found.failure, shortened=shortened or of_summary)
-    return _shorter_since(store, ledger, found.failure) if made is None and shortened else made
+    made = stored_repair(store, ledger, found.failure, shortened=kind_info(found.kind).shortened or of_summary)
+    return repaired_later(store, ledger, found) if made is None and _of_size(found) else made
 
 
-def _shorter_since(store: Store, ledger: Ledger, failure: Failure) -> Entry | None:
-    """Return what made a session shorter after it was refused as too long, if that is still stored, for a failure that
-    came later (its turn was taken back, say): how long the session was then tells nothing of it now.
-    """
-    newest = _newest_repair(ledger, store, failure)
-    if newest is None or not kind_info(newest.kind).shortened:
-        return None
-    return newest if _answers(store, ledger, newest, failure) else None
+def _of_size(found: Diagnosis) -> bool:
+    """Whether a session was refused for its tokens or bytes: what is stored now does not tell whether it would be."""
+    by_bytes = found.refused is not None and (
+        found.refused.over is Limit.REQUEST or size_of(found.failure.error).by_bytes
+    )
+    return kind_info(found.kind).shortened or (found.kind is Kind.MEDIA_REJECTED and by_bytes)
 
 
 def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: bool = True) -> Entry | None:
@@ -75,8 +74,11 @@ def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
 
 
 def _made(store: Store, entry: Entry) -> bool:
-    """Whether a repair was ended whole. A copy of the store keeps what its user took back in the store itself."""
-    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and not is_store_of(store, entry.store))
+    """Whether a repair was ended whole. A copy of the store keeps what its user took back in the store itself; what a
+    forced undo wrote is no repair there either.
+    """
+    elsewhere = not entry.overwritten and not is_store_of(store, entry.store)
+    return entry.outcome is Outcome.HEALED or (entry.outcome is Outcome.UNDONE and elsewhere)
 
 
 def _stands(store: Store, ledger: Ledger, entry: Entry) -> bool:
@@ -158,20 +160,41 @@ def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session,
 
 
 def repaired_later(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
-    """Return the newest repair of a session, if it is still stored, of what a failure may speak of, and was made for
-    another failure after this one, which tells of what was stored before it (the other's turn was taken back, say).
+    """Return the newest repair of a session of what a failure may speak of, if it is still stored, and was made for
+    another failure after this one, which tells of what was stored before it (the other's turn was taken back, say). Not
+    where it left more to be sent than this refusal's limit.
     """
-    newest = _newest_repair(ledger, store, found.failure)
-    if newest is None or newest.kind is None or kind_info(newest.kind).shortened:
-        return None
-    own = found.kind is None and kind_info(newest.kind).by_client and not found.failure.error.answered
-    alike = own or found.kind in explained_by(newest.kind)
-    return newest if alike and _answers(store, ledger, newest, found.failure) else None
+    failure, limit = found.failure, size_of(found.failure.error).limit
+    others = (one for one in _repairs(ledger, store, failure) if one.message != failure.message)
+    alike = (one for one in others if _may_answer(one, found) and (not limit or one.sent <= limit))
+    return next((one for one in alike if _answers(store, ledger, one, failure)), None)
+
+
+def _may_answer(repair: Entry, found: Diagnosis) -> bool:
+    """Whether what was repaired may be what a failure speaks of; words of the client's own tell nothing of that."""
+    if repair.kind is None:
+        return False
+    own = found.kind is None and kind_info(repair.kind).by_client and not found.failure.error.answered
+    return own or found.kind in explained_by(repair.kind)
 
 
 def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> bool:
     """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before."""
-    return not _came_since(store, failure, repair.time * 1000) and _stands(store, ledger, repair)
+    if _came_since(store, failure, repair.time * 1000):
+        return False
+    return _stands(store, ledger, repair) or _is_left(store, ledger, repair)
+
+
+def _is_left(store: Store, ledger: Ledger, repair: Entry) -> bool:
+    """Whether all of a repair stands but for what went with the messages that it edited. What it had added may not be
+    gone: without that the session is as it was.
+    """
+    try:
+        made = store.located(ledger.changes(repair.id))
+        gone = store.content.homeless(made, {message.id for message in store.load(repair.session).messages})
+        return _is_stored(store, {change.key: digest(change.after) for change in made if change.key not in gone})
+    except RecoverydError:
+        return False
 
 
 def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
@@ -182,9 +205,14 @@ def _repair_before(ledger: Ledger, store: Store, failure: Failure) -> Entry | No
 
 def _newest_repair(ledger: Ledger, store: Store, failure: Failure) -> Entry | None:
     """Return the newest repair of a session; None where it is that of this failure."""
-    made = (entry for entry in ledger.history(_RECENT, failure.session) if is_store_of(store, entry.store))
-    newest = next((entry for entry in made if entry.outcome is Outcome.HEALED), None)
+    newest = next(_repairs(ledger, store, failure), None)
     return newest if newest is not None and newest.message != failure.message else None
+
+
+def _repairs(ledger: Ledger, store: Store, failure: Failure) -> Iterator[Entry]:
+    """Go through the repairs of the session of a failure, newest first."""
+    made = (entry for entry in ledger.history(_RECENT, failure.session) if is_store_of(store, entry.store))
+    return (entry for entry in made if entry.outcome is Outcome.HEALED)
 
 
 def _came_since(store: Store, failure: Failure, ms: float) -> bool:

@@ -340,6 +340,22 @@ def test_of_a_store_that_was_copied_the_originals_are_had_as_files(
     assert run("ledger", "export", name, "--out", str(tmp_path / "kept"))[0] == 0
 
 
+def test_what_a_forced_undo_wrote_is_no_repair_in_a_copy_of_the_store(
+    tree: Tree, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said there that the session is healed, by "Forced undo of r…"."""
+    tree.stuck(blank_answer, EMPTY)
+    run("scan", "--repair")
+    name = newest(run)
+    write_over(next(path for path in (tree.root / "part").rglob("*.json") if name in path.read_text()), text="other")
+    assert run("undo", name)[0] == 4 and run("undo", name, "--force")[0] == 0
+    assert run("scan")[0] == 1
+    shutil.copytree(tmp_path / "data", tmp_path / "new")
+    shutil.rmtree(tmp_path / "data")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
+    assert run("scan")[0] == 1
+
+
 def test_undo_puts_it_back_and_says_so(tree: Tree, run: Run) -> None:
     tree.stuck(blank_answer, EMPTY)
     before = tree.files()

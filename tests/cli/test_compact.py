@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from recoveryd.cli import compact as module
-from recoveryd.clients import SessionStatus, Store
+from recoveryd.clients import Config, SessionStatus, Store
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core.diagnosis import Diagnosis
 from recoveryd.core.errors import ConflictError
 from recoveryd.core.model import Change, Outcome
-from recoveryd.diagnose import Context, assessment, diagnose
+from recoveryd.diagnose import Context, Next, Triage, assessment, diagnose
+from recoveryd.ledger import Ledger
 from recoveryd.settings import paths
 from tests.cli.test_cli import read_by_head
 from tests.conftest import Run
@@ -34,9 +35,10 @@ from tests.support.long_sessions import BASE, LONG, bash, many_turns, spent
 from tests.support.parts import api_error, compaction, text, tool
 from tests.support.plant import write_sqlite
 from tests.support.terminal import in_terminal
-from tests.support.trees import MISSING, Tree, write_over
+from tests.support.trees import EMPTY, MISSING, Tree, write_over
 
 TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
+TOO_LARGE = "request_too_large: Request exceeds the maximum size"
 
 
 def turns(name: str = "many-turns") -> Callable[[SessionBuilder], object]:
@@ -58,21 +60,52 @@ def _fine(tree: Tree) -> str:
     return tree.answered(tree.stuck(build, TOO_LONG, model=MODEL), **MODEL)
 
 
-def test_a_session_that_was_made_shorter_is_not_cut_again_for_an_older_refusal(run: Run, tree: Tree) -> None:
-    """Refused twice, made shorter, and the last prompt taken back (`/undo`): the first one's refusal is left."""
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize(
+    ("name", "words"), [("many-turns", TOO_LONG), ("many-turns", TOO_LARGE), ("screens", TOO_LARGE)]
+)
+def test_a_session_that_was_made_shorter_is_not_cut_again_for_an_older_refusal(
+    run: Run, tree: Tree, name: str, words: str, other: bool
+) -> None:
+    """Refused twice, made shorter, and the last prompt taken back (`/undo`): the first one's refusal is left, by the
+    daemon as well, which told it as healed once more. `other`: it was healed of something else since.
+    """
     made = SessionBuilder()  # an hour ago
-    turns()(made)
+    made.user("go")
+    made.assistant(text(" " if other else "gone"))
+    turns(name)(made)
     session = tree.keep(made)
     for _ in range(2):
-        tree.refused(session, TOO_LONG)
+        tree.refused(session, words)
     assert run("scan", "--repair")[0] == 0
-    asked = [message.id for message in tree.store.load(session).messages if message.role == "user"][-1]
+    if other:
+        tree.refused(session, EMPTY)
+        assert run("scan", "--repair")[0] == 0
+    asked = [message.id for message in tree.store.load(session).messages if message.role == "user"][-1 - other]
     write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": asked})
     code, out, _ = run("scan", "--json")
     scanned = json.loads(out)
     assert (code, scanned["stuck"], [one["session"] for one in scanned["healed"]]) == (0, [], [session])
-    before = tree.files()
+    before, state = tree.files(), paths.state_dir()
     assert run("scan", "--repair")[0] == 0 and tree.files() == before
+    with Ledger(paths.ledger_file(state)) as ledger:
+        later = Context(ledger, Config(), state, clock=lambda: time.time() + 5)
+        assert Triage(later, print).judge(tree.store, session).next is Next.NOTHING
+
+
+def test_a_session_that_was_made_shorter_for_a_larger_model_is_still_too_long_for_a_smaller(
+    run: Run, tree: Tree
+) -> None:
+    """Of two refusals the older one was of less than what is sent since."""
+    made = SessionBuilder()
+    turns()(made)
+    session = tree.keep(made)
+    for limit in (100_000, 200_000):
+        tree.refused(session, f"prompt is too long: 217000 tokens > {limit} maximum")
+    assert run("scan", "--repair")[0] == 0
+    asked = [message.id for message in tree.store.load(session).messages if message.role == "user"][-1]
+    write_over(next((tree.root / "session").rglob(f"{session}.json")), revert={"messageID": asked})
+    assert [one["session"] for one in json.loads(run("scan", "--json")[1])["stuck"]] == [session]
 
 
 def test_scan_says_what_would_go_and_repairs_it(run: Run, tree: Tree) -> None:

@@ -15,6 +15,7 @@ from recoveryd.core import Diagnosis, Kind, Outcome
 from recoveryd.diagnose import Context, Next, Triage, diagnose
 from recoveryd.heal.undo import undo
 from tests.conftest import Run
+from tests.e2e.media import data_url, png
 from tests.support.build import BINDS, SessionBuilder, api_error, write_sqlite
 from tests.support.cases import case
 from tests.support.database import OLD, Base
@@ -129,6 +130,44 @@ def test_what_stands_before_it_is_healed_and_nothing_behind_it_is_touched(
     healed = bench.recovery.attempt(case(tree.store, found.failure, found.kind))
     assert (healed.outcome, healed.event.changes != ()) == (Outcome.HEALED, True)
     assert [*tree.store.load(session).messages][-2:] == behind
+
+
+GPT = {"providerID": "openai", "modelID": "gpt-5.2"}
+INVALID = "Invalid image in your last message. Please remove it and try again."
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+
+
+@pytest.mark.parametrize("since", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
+    tree: Tree, bench: Bench, own: bool, since: bool
+) -> None:
+    """Refused twice, healed, the last prompt taken back for good, and the account is empty then: of the images that are
+    left one that was answered went, or one that came `since`. `own`: the last prompt brought one, which went, too.
+    """
+    first, second, third, fourth = (file(data_url(png(4 + size, 4))) for size in range(4))
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=GPT)
+    made.user("look", first)
+    made.assistant("I see")
+    for images in ((second,), (third,) if own else ()):
+        made.user("and this", *images)
+        error = api_error(INVALID, 400)
+        error["data"]["metadata"]["url"] = "https://api.openai.com/v1/responses"
+        made.assistant(error=error)
+    session = tree.keep(made)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    for message in (made.messages.pop(), made.messages.pop()):
+        (tree.root / "message" / session / f"{message['id']}.json").unlink()
+        for part in made.parts.pop(message["id"]):
+            (tree.root / "part" / message["id"] / f"{part['id']}.json").unlink()
+    made.user("go on", *((fourth,) if since else ()))
+    made.assistant(error=api_error(QUOTA, 429))
+    tree.keep(made)
+    before, found = tree.files(), said(bench, tree.store, session)
+    assert found is not None and not found.stuck
+    assert judged(bench, tree, session) is Next.NOTHING
+    bench.recovery.attempt(case(tree.store, found.failure, Kind.MEDIA_REJECTED))
+    assert tree.files() == before
 
 
 KIMI = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
