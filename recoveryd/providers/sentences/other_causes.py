@@ -199,6 +199,8 @@ _TURNED_AWAY = (
 )
 # Nor of these, whatever else is said beside them: "internal server error" stands around refusals, too.
 _UNREAD = ("the account", "a rate limit", "the model.", "the key", "the network", "a client that")
+# A model that is not there (404): of other statuses the same words may be about what is asked of it.
+_NOT_THERE = "the choice of the model"
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
@@ -231,7 +233,8 @@ def of_a_limit(error: RecordedError) -> bool:
 
 def turned_away(error: RecordedError) -> bool:
     """Whether nobody seems to have looked at the history: an older refusal of it may stand all the same."""
-    return _about(error).startswith(_TURNED_AWAY)
+    about = _about(error)
+    return about.startswith(_TURNED_AWAY) or (error.status == 404 and about.startswith(_NOT_THERE))
 
 
 def unread(error: RecordedError) -> bool:

@@ -191,6 +191,8 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
     [
         ("Overloaded", 529, True),
         (f"There's an issue with the selected model (claude-opus-9). {MAY_NOT_EXIST}", 404, True),
+        ("model: claude-opus-9", 404, True),
+        ("No endpoints found that support image input", 404, False),
         ("messages.1: too many, wait", 429, True),
         ("Not Found", 404, True),
         ("File file-abc not found", 404, False),
