@@ -38,7 +38,8 @@ def standing_repair(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | N
     but a summary that was refused: its client asks for it no more.
     """
     if found.refused is None and found.code == TAKEN_BACK:
-        return repaired_later(store, ledger, replace(found, refused=classify(found.failure.error)))
+        own = stored_repair(store, ledger, found.failure, shortened=False)  # it may have been the only one
+        return own or repaired_later(store, ledger, replace(found, refused=classify(found.failure.error)))
     if kind_info(found.kind).by_client:
         return None
     of_summary = found.failure.of_summary and (found.kind is not None or found.code == REFUSED)

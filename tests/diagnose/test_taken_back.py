@@ -225,7 +225,7 @@ def test_the_refusal_before_it_is_no_riddle_once_what_is_stored_was_healed(
     assert tree.files() == before
 
 
-@pytest.mark.parametrize("prompts", [1, 2], ids=["the last", "two"])
+@pytest.mark.parametrize("prompts", [1, 2, 3], ids=["the last", "two", "all"])
 def test_a_session_is_not_stuck_once_what_it_was_refused_for_was_healed_and_taken_back(
     tree: Tree, run: Run, prompts: int
 ) -> None:

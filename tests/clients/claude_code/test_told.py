@@ -685,6 +685,27 @@ def test_that_a_client_has_to_be_quit_is_told_only_while_it_runs(run: Run) -> No
     assert not told("scan")
 
 
+def test_nor_is_one_told_to_be_prompted_as_it_is_that_went_back_behind_its_repair(run: Run) -> None:
+    """By `/rewind`, in the client that has it in memory as it was before."""
+    claude = Path(os.environ["HOME"]) / ".claude"
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    leaf = turn(made, "no name!")
+    made.user("on")
+    made.refused(NAME.format(1))
+    file = made.write(claude / "projects")
+    os.utime(file, (time.time() - 60,) * 2)
+    (claude / "sessions").mkdir()
+    note = {"sessionId": made.session, "startedAt": int(time.time() * 1000) - 90_000}
+    (claude / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(note))
+    assert run("scan", "--repair", "--yes")[0] == 0
+    went_back(made, leaf)
+    file.write_bytes(file.read_bytes() + dump(made.line(-1)))
+    code, out, _ = run("scan", "--json")
+    scanned = json.loads(out)
+    assert (code, scanned["stuck"], [one["kind"] for one in scanned["healed"]]) == (0, [], ["tool_call_invalid"])
+    assert "Claude Code may have this session open as it was before: quit it" in " ".join(run("scan")[1].split())
+
+
 def prompted_again(claude: Path, run: Run, base: str, words: str) -> str:
     """Have a session healed, and refused since in a client that has ended; `base` names a request before its repair."""
     made = planted(claude / "projects", "call-id", ILLEGAL)
