@@ -183,7 +183,24 @@ def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> b
     """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before."""
     if _came_since(store, failure, repair.time * 1000):
         return False
-    return _stands(store, ledger, repair) or _is_left(store, ledger, repair)
+    stands = _stands(store, ledger, repair) or _is_left(store, ledger, repair)
+    return stands and not _is_taken_back(store, ledger, repair)
+
+
+def _is_taken_back(store: Store, ledger: Ledger, repair: Entry) -> bool:
+    """Whether all that a repair edited is stored, but of turns that its user took back, which are not sent any more:
+    what is sent is as it was before it. Of one whose originals are gone that is not known: no.
+    """
+    try:
+        session = store.load(repair.session)
+        revert = session.revert or {}
+        if "messageID" not in revert or revert.get("partID"):
+            return False
+        made = store.located(ledger.changes(repair.id))
+        sent = {message.id for message in session.until(str(revert["messageID"])).messages}
+        return bool(made) and len(store.content.homeless(made, sent)) == len(made)
+    except RecoverydError:
+        return False
 
 
 def _is_left(store: Store, ledger: Ledger, repair: Entry) -> bool:

@@ -170,6 +170,25 @@ def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
     assert tree.files() == before
 
 
+def test_an_older_refusal_stands_where_all_that_was_repaired_since_was_taken_back(tree: Tree, bench: Bench) -> None:
+    """Refused for an image by one model, and for that of the next prompt by another: the first image is sent still."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000)
+    made.user("go")
+    made.assistant("fine")
+    failed = []
+    for at in (1, 3):
+        made.user("look", file(data_url(png(4 + at, 4))))
+        words = FIRST.replace("messages.0.content.1", f"messages.2.content.{at}")
+        failed.append(made.assistant(error=api_error(words, 400))["id"])
+    session = tree.keep(made)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and (found.failure.message, found.stuck) == (failed[0], True)
+    assert judged(bench, tree, session) is Next.RECOVER
+    assert bench.recovery.attempt(case(tree.store, found.failure, found.kind)).outcome is Outcome.HEALED
+
+
 KIMI = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
 
 
