@@ -180,11 +180,22 @@ def _may_answer(repair: Entry, found: Diagnosis) -> bool:
 
 
 def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> bool:
-    """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before."""
-    if _came_since(store, failure, repair.time * 1000):
+    """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before. By
+    the clock, and by the order: behind what was repaired nothing stands that failed before.
+    """
+    if _came_since(store, failure, repair.time * 1000) or _is_behind(store, failure, repair.message):
         return False
     stands = _stands(store, ledger, repair) or _is_left(store, ledger, repair)
     return stands and not _is_taken_back(store, ledger, repair)
+
+
+def _is_behind(store: Store, failure: Failure, message: str) -> bool:
+    """Whether what failed is stored behind a message."""
+    try:
+        order = [one.id for one in store.load(failure.session).messages]
+    except RecoverydError:
+        return False
+    return message in order and failure.message in order[order.index(message) :]
 
 
 def _is_taken_back(store: Store, ledger: Ledger, repair: Entry) -> bool:

@@ -20,7 +20,7 @@ from tests.support.database import NEW, Base
 from tests.support.judge import refusal
 from tests.support.parts import api_error, reasoning
 from tests.support.plant import dump, write_sqlite
-from tests.support.trees import EMPTY, SIGNATURE, Bench, Tree, blank_answer
+from tests.support.trees import EMPTY, SIGNATURE, Bench, Tree, blank_answer, write_over
 
 NAMED = "messages.3.content.0: Invalid `signature` in `thinking` block"
 
@@ -152,3 +152,31 @@ def test_only_what_is_older_than_its_session_under_a_newer_id_is_a_copy(ms: int)
     assert not copied_at(session, message(ms + 60_000, ms + 60_000))
     assert not copied_at(session, message(ms - 60_000, ms - 60_000)), "a clock that was set back"
     assert not copied_at("ses_1", message(ms + 10, ms - 60_000))
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+@pytest.mark.parametrize("then", ["account", "taken back", "both"])
+def test_nor_does_it_count_again_behind_an_error_of_the_fork_or_once_a_turn_was_taken_back(
+    tree: Tree, run: Run, refused: int, then: str
+) -> None:
+    """What thinking the copy has was not refused: what was is gone from it."""
+    session = tree.stuck(blank_answer, NAMED)
+    for _ in range(refused - 1):
+        tree.refused(session, NAMED)
+    assert run("scan", "--repair", "--yes")[0] == 0
+    new = fork(tree, session)
+    asked = [message.id for message in tree.store.load(new).messages if message.role == "user"][-1]
+    if then != "taken back":
+        failed = max((tree.root / "message" / new).iterdir())
+        later = int(time.time() * 1000) + 120_000
+        data = json.loads(failed.read_text())
+        own = {**data, "id": made_at("msg", later), "time": {"created": later, "completed": later + 1}}
+        own["error"] = api_error("Your credit balance is too low to access the Anthropic API.", 400)
+        failed.with_name(f"{own['id']}.json").write_bytes(dump(own))
+    if then != "account":
+        write_over(next((tree.root / "session").rglob(f"{new}.json")), revert={"messageID": asked})
+    before = tree.files()
+    code, out, _ = run("scan", "--repair", "--yes", "--json")
+    assert (code, json.loads(out)["stuck"]) == (0, []) and tree.files() == before
+    [told] = [one for one in json.loads(out)["elsewhere"] if one["session"] == new]
+    assert told["reason"] in ("refused_elsewhere", "refused_before_copy", "taken_back")

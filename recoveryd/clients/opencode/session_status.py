@@ -53,15 +53,39 @@ def look(
         if at is not None:
             found = _without(seen[: at + 1], found, _end_of(fails, seen[at + 1 :], parts))
     failure = found.failure
-    if failure is not None and found.kept is None:
+    if failure is not None:
         failed = next((message for message in seen if message.id == failure.message), None)
-        found = replace(found, broke_off_alike=failure.begun and _broke_off_alike(failed, chain(seen, older), parts))
-        copied_at = ids.copied_at(session, failed) if failed is not None else 0
-        if copied_at or (failed is not None and _imported(failed)):
-            found = replace(found, kept=replace(found, failure=None, earlier=()), copied=True, copied_at=copied_at)
+        if found.kept is None:
+            found = replace(
+                found, broke_off_alike=failure.begun and _broke_off_alike(failed, chain(seen, older), parts)
+            )
+        found = _of_this_session(found, session, {message.id: message for message in seen})
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
+
+
+def _of_this_session(found: SessionStatus, session: str, read: Mapping[str, Message]) -> SessionStatus:
+    """Tell what failed in this session from what it has of the one that it is a copy of: that may have been repaired
+    there before, and the copy with it. Behind a failure of its own, or one that was taken back, that tells nothing.
+    """
+
+    def copied(failure: Failure | None) -> bool:
+        message = read.get(failure.message) if failure is not None else None
+        return message is not None and (ids.copied_at(session, message) > 0 or _imported(message))
+
+    if found.failure is not None and copied(found.failure):
+        at = ids.copied_at(session, read[found.failure.message]) if found.kept is None else 0
+        before = replace(found, failure=None, earlier=(), kept=None)
+        return replace(found, kept=before, copied=True, copied_at=at)
+    kept = found.kept
+    if kept is not None:
+        kept = replace(kept, failure=None, earlier=()) if copied(kept.failure) else _own(kept, copied)
+    return replace(_own(found, copied), kept=kept)
+
+
+def _own(found: SessionStatus, copied: Callable[[Failure], bool]) -> SessionStatus:
+    return replace(found, earlier=tuple(one for one in found.earlier if not copied(one)))
 
 
 def _broke_off_alike(failed: Message | None, messages: Iterable[Message], parts: Parts) -> bool:
