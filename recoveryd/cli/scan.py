@@ -268,11 +268,16 @@ def _show_elsewhere(out: Console, found: Sequence[Finding]) -> None:
     """Say how many there are of each sort. Nothing else names their ids to a person: that of the newest is told."""
     out.print()
     for reason, many in Counter(finding.diagnosis.reason for finding in found).items():
-        those = (finding.failure for finding in found if finding.diagnosis.reason == reason)
-        newest = max(those, key=lambda failure: failure.time)
+        those = (finding for finding in found if finding.diagnosis.reason == reason)
+        newest = max(those, key=_ended_at).failure
         of_them = "" if many == 1 else f" of the newest; `{command_line('scan', '--json')}` has the id of each"
         explain = command_line("explain", session=newest.session)
         print_wrapped(out, f"{many} {ended_words(reason)}: `{explain}` says more{of_them}.")
+
+
+def _ended_at(finding: Finding) -> float:
+    """Tell when a session came to what it is told of (milliseconds): its failure, or else the undo of its repair."""
+    return finding.failure.time or ((finding.undone and finding.undone.undone) or 0) * 1000
 
 
 def _row(out: Console, seen: _Seen, finding: Finding, state: str, outlook: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from recoveryd.core import Edit, Message, Part, Session, deeds, edited
@@ -18,6 +19,7 @@ _NAMES = {
     "step-start": "answer",
 }
 _RESULT = "tool_result"
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _CALLS = ("tool", "tool_use", "server_tool_use", "mcp_tool_use")
 
 
@@ -97,11 +99,11 @@ def _calls(part: Part, result: Mapping[str, object]) -> bool:
 
 
 def tool_name(data: Mapping[str, object]) -> str:
-    """Name a tool where it is told what was done to its call: the model's word, only what a legal name is made of, and
-    not for ever.
+    """Name a tool where it is told what was done to its call: the model's word, and not for ever. "" where it is no
+    name: a model may write its whole call there, which is content.
     """
     name = data.get("tool", data.get("name"))
-    return "".join(c for c in name[:40] if c.isascii() and (c.isalnum() or c in "_-.")) if isinstance(name, str) else ""
+    return name[:40] if isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
 def places_line(places: Sequence[str]) -> str:

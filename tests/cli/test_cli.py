@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 from recoveryd.cli.declare import subparsers
 from recoveryd.cli.findings import _REASONS, Finding, ended_words
 from recoveryd.cli.parser import make_parser
+from recoveryd.cli.scan import _show_elsewhere
 from recoveryd.clients.opencode.files.store import OpencodeFiles
-from recoveryd.core import Diagnosis, diagnosis
+from recoveryd.core import UNDONE, Diagnosis, PastRecovery, diagnosis
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.core.version import __version__
 from recoveryd.disk import private_files
@@ -99,6 +101,17 @@ def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     assert (elsewhere["kind"], elsewhere["reason"]) == (None, "refused_elsewhere")
     nothing = {"schema": 1, "stuck": [], "healed": [], "ignored": []}
     assert said == {**nothing, "stores": [tree.store.id], "sessions_seen": 2}
+
+
+def test_the_newest_of_those_that_were_undone_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their answers hold no failure, so its time tells nothing."""
+
+    def undone(session: str, at: float) -> Finding:
+        past = PastRecovery("r1", "msg_1", Outcome.UNDONE, at)
+        return Finding(Diagnosis(Failure("st", session, "", 0), None, code=UNDONE), "A title", undone=past)
+
+    _show_elsewhere(Console(width=200), [undone("ses_old", 1.0), undone("ses_new", 3.0), undone("ses_mid", 2.0)])
+    assert "explain --session ses_new" in capsys.readouterr().out
 
 
 def test_of_what_is_only_counted_an_id_is_told(tree: Tree, run: Run) -> None:

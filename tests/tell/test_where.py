@@ -16,7 +16,7 @@ from recoveryd.core.model import Edit, Event, Kind, Outcome, Session
 from recoveryd.repair.plan import Plan, plan
 from recoveryd.tell.actions import deeds_sentence
 from recoveryd.tell.toast import BODY_LENGTH
-from recoveryd.tell.where import places, places_line
+from recoveryd.tell.where import places, places_line, tool_name
 from tests.support.build import SessionBuilder
 from tests.support.cases import notice
 from tests.support.examples import examples
@@ -51,7 +51,7 @@ def set_aside(session: Session, kind: str, number: int = 0) -> Edit:
         ("go", {"type": "odd"}, "odd", "turn 2, part"),
         (file("data:image/png;base64,AA=="), "fine", "file", "turn 2, image"),
         ("go", tool("x" * 100), "tool", f"turn 2, tool {'x' * 40}"),
-        ("go", {**tool(), "tool": "<b>\n\u202e"}, "tool", "turn 2, tool b"),
+        ("go", {**tool(), "tool": "<b>\n\u202e"}, "tool", "turn 2, tool"),
         ("go", {**tool(), "tool": ["bash"]}, "tool", "turn 2, tool"),
     ],
 )
@@ -201,3 +201,18 @@ def test_a_block_of_claude_code_is_named_and_neither_results_nor_a_command_are_a
         "turn 2, part",
         "turn 2, tool",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("bash", "bash"),
+        ("functions.bash", "functions.bash"),
+        ('bash {"command":"echo secret"}', ""),
+        ("a b", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_name_of_a_tool_is_not_told(name: str, told: str) -> None:
+    """A model may write its whole call into the name: that is content, and a notice may go into the log."""
+    assert tool_name({"tool": name}) == tool_name({"name": name}) == told

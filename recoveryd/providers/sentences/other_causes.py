@@ -22,6 +22,7 @@ _FILTER = "the provider's filter. Put what you asked in other words."
 _RATE = "a rate limit of the provider. Wait a little, then send the prompt again."
 # Of what a limit is that no plan sets: of what is asked at a time, or in one request.
 _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
+_SERVER = "the provider's server. Send the prompt again in a while."
 _NETWORK = "the network. Look at the connection, then send the prompt again."
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 _FAMILIES = (
@@ -135,13 +136,22 @@ _FAMILIES = (
     ),
     (
         r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
-        r"|inappropriate content|content exists risk|敏感|不安全|违规",
+        r"|inappropriate content|content exists risk|can.t help with this\. start a new session|敏感|不安全|违规",
         _FILTER,
     ),
     (
         r"could not parse the json body",
         "a request that was no valid JSON when it arrived. Send the prompt again; if that fails too, look at what "
         "stands between the client and the provider (proxy, gateway, plugins), or update the client.",
+    ),
+    (
+        r"model's tool call could not be parsed|the response could not be read\b",
+        "an answer that the client could not read. Send the prompt again.",
+    ),
+    (
+        r"(the server had an error while|an error occurred while|our servers are|flex capacity)"
+        r" (processing your request|currently overloaded|unavailable)",
+        _SERVER,
     ),
     (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
@@ -155,7 +165,7 @@ _FAMILIES = (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
         r"|server.error|service is currently unavailable|serviceunavailable|at capacity|负载|过载|繁忙|不可用"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
-        "the provider's server. Send the prompt again in a while.",
+        _SERVER,
     ),
     (
         r"structured.?output",

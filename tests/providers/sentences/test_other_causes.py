@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Kind, RecordedError
 from recoveryd.providers import classify
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from tests import confusion
@@ -415,3 +415,18 @@ def test_most_of_what_is_not_about_the_history_gets_a_sentence() -> None:
 def test_any_error_is_read(error: object) -> None:
     told = other_cause(read_error(error))
     assert told is None or (told.startswith("It seems to be about ") and told.endswith("."))
+
+
+@pytest.mark.parametrize(
+    ("words", "about"),
+    [
+        ("Sonnet 4.5 can't help with this. Start a new session to continue. Learn more: https://x.example", "filter"),
+        ("The model's tool call could not be parsed (retry also failed).", "could not read"),
+        ("stream disconnected before completion: An error occurred while processing your request.", "server"),
+        ("stream disconnected before completion: Our servers are currently overloaded", "server"),
+        ("stream disconnected before completion: idle timeout waiting for SSE", "network"),
+    ],
+)
+def test_what_clients_say_of_an_answer_that_did_not_come_is_told_by_whose_fault_it_is(words: str, about: str) -> None:
+    """As Claude Code 2.1.332 and Codex 0.171 record it."""
+    assert about in (other_cause(RecordedError(texts=(words,))) or "")
