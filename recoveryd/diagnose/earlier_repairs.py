@@ -183,30 +183,32 @@ def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> b
     """Whether a repair was made after a failure, and is still stored: the failure tells of what was stored before. By
     the clock, and by the order: behind what was repaired nothing stands that failed before.
     """
-    if _came_since(store, failure, repair.time * 1000) or _is_behind(store, failure, repair.message):
+    if _came_since(store, failure, repair.time * 1000):
         return False
-    stands = _stands(store, ledger, repair) or _is_left(store, ledger, repair)
-    return stands and not _is_taken_back(store, ledger, repair)
-
-
-def _is_behind(store: Store, failure: Failure, message: str) -> bool:
-    """Whether what failed is stored behind a message."""
     try:
-        order = [one.id for one in store.load(failure.session).messages]
+        session = store.load(failure.session)
     except RecoverydError:
+        return _stands(store, ledger, repair)
+    if _is_behind(session, failure, repair.message):
         return False
+    stands = _stands(store, ledger, repair) or _is_left(store, ledger, repair, session)
+    return stands and not _is_taken_back(store, ledger, repair, session)
+
+
+def _is_behind(session: Session, failure: Failure, message: str) -> bool:
+    """Whether what failed is stored behind a message."""
+    order = [one.id for one in session.messages]
     return message in order and failure.message in order[order.index(message) :]
 
 
-def _is_taken_back(store: Store, ledger: Ledger, repair: Entry) -> bool:
+def _is_taken_back(store: Store, ledger: Ledger, repair: Entry, session: Session) -> bool:
     """Whether all that a repair edited is stored, but of turns that its user took back, which are not sent any more:
     what is sent is as it was before it. Of one whose originals are gone that is not known: no.
     """
+    revert = session.revert or {}
+    if "messageID" not in revert or revert.get("partID"):
+        return False
     try:
-        session = store.load(repair.session)
-        revert = session.revert or {}
-        if "messageID" not in revert or revert.get("partID"):
-            return False
         made = store.located(ledger.changes(repair.id))
         sent = {message.id for message in session.until(str(revert["messageID"])).messages}
         return bool(made) and len(store.content.homeless(made, sent)) == len(made)
@@ -214,13 +216,13 @@ def _is_taken_back(store: Store, ledger: Ledger, repair: Entry) -> bool:
         return False
 
 
-def _is_left(store: Store, ledger: Ledger, repair: Entry) -> bool:
+def _is_left(store: Store, ledger: Ledger, repair: Entry, session: Session) -> bool:
     """Whether all of a repair stands but for what went with the messages that it edited. What it had added may not be
     gone: without that the session is as it was.
     """
     try:
         made = store.located(ledger.changes(repair.id))
-        gone = store.content.homeless(made, {message.id for message in store.load(repair.session).messages})
+        gone = store.content.homeless(made, {message.id for message in session.messages})
         return _is_stored(store, {change.key: digest(change.after) for change in made if change.key not in gone})
     except RecoverydError:
         return False

@@ -49,6 +49,16 @@ def fork(tree: Tree, session: str, later_ms: int = 60_000) -> str:
     return new
 
 
+def fails_itself(tree: Tree, copy: str, words: str) -> str:
+    """A failure of the copy's own, behind those that it was made with; return its message."""
+    failed = max((tree.root / "message" / copy).iterdir())
+    later = int(time.time() * 1000) + 120_000
+    own = {**json.loads(failed.read_text()), "id": made_at("msg", later), "error": api_error(words, 400)}
+    own["time"] = {"created": later, "completed": later + 1}
+    failed.with_name(f"{own['id']}.json").write_bytes(dump(own))
+    return str(own["id"])
+
+
 @pytest.mark.parametrize(("turns", "words"), [(blank_answer, EMPTY), (blank_answer, SIGNATURE), (blank_answer, NAMED)])
 def test_a_fork_of_what_was_healed_is_not_stuck_and_not_edited(
     tree: Tree, run: Run, turns: Callable[[SessionBuilder], object], words: str
@@ -130,14 +140,9 @@ def test_what_was_healed_in_files_that_a_database_took_over_can_be_looked_at(tre
 def test_a_refusal_in_the_fork_itself_counts(tree: Tree, tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     new = fork(tree, tree.stuck(blank_answer, SIGNATURE))
-    failed = max((tree.root / "message" / new).iterdir())
-    later = int(time.time() * 1000) + 120_000
-    data = json.loads(failed.read_text())
-    asked = {**data, "id": made_at("msg", later), "time": {"created": later, "completed": later + 1}}
-    asked["error"] = api_error(SIGNATURE, 400)
-    failed.with_name(f"{asked['id']}.json").write_bytes(dump(asked))
+    own = fails_itself(tree, new, SIGNATURE)
     found = diagnose(bench.recovery.context, tree.store, new)
-    assert found is not None and (found.reason, found.failure.message) == ("thinking_signature_invalid", asked["id"])
+    assert found is not None and (found.reason, found.failure.message) == ("thinking_signature_invalid", own)
 
 
 @pytest.mark.parametrize("ms", [1_795_000_000_000, 26 * WRAP_MS + 5_000])
@@ -167,12 +172,7 @@ def test_nor_does_it_count_again_behind_an_error_of_the_fork_or_once_a_turn_was_
     new = fork(tree, session)
     asked = [message.id for message in tree.store.load(new).messages if message.role == "user"][-1]
     if then != "taken back":
-        failed = max((tree.root / "message" / new).iterdir())
-        later = int(time.time() * 1000) + 120_000
-        data = json.loads(failed.read_text())
-        own = {**data, "id": made_at("msg", later), "time": {"created": later, "completed": later + 1}}
-        own["error"] = api_error("Your credit balance is too low to access the Anthropic API.", 400)
-        failed.with_name(f"{own['id']}.json").write_bytes(dump(own))
+        fails_itself(tree, new, "Your credit balance is too low to access the Anthropic API.")
     if then != "account":
         write_over(next((tree.root / "session").rglob(f"{new}.json")), revert={"messageID": asked})
     before = tree.files()

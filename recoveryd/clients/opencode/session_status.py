@@ -54,12 +54,12 @@ def look(
             found = _without(seen[: at + 1], found, _end_of(fails, seen[at + 1 :], parts))
     failure = found.failure
     if failure is not None:
-        failed = next((message for message in seen if message.id == failure.message), None)
+        read_so_far = {message.id: message for message in seen}
         if found.kept is None:
-            found = replace(
-                found, broke_off_alike=failure.begun and _broke_off_alike(failed, chain(seen, older), parts)
-            )
-        found = _of_this_session(found, session, {message.id: message for message in seen})
+            failed = read_so_far.get(failure.message)
+            alike = failure.begun and _broke_off_alike(failed, chain(seen, older), parts)
+            found = replace(found, broke_off_alike=alike)
+        found = _of_this_session(found, session, read_so_far)
     if failure is not None or not any(map(endless_compaction.may_go_round, seen)):
         return found
     return replace(found, endless=_endless(store, session, client, chain(seen, older), parts))
