@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from recoveryd.core import failpoint, model
 from recoveryd.core.bounded_dict import keep_newest
+from recoveryd.core.cause import Cause
 from recoveryd.core.collector import without_collector
 from recoveryd.core.command_line import command_line, going_by
 from recoveryd.core.diagnosis import (
@@ -111,6 +112,7 @@ __all__ = [
     "BusyStoreError",
     "ByHand",
     "CallLimits",
+    "Cause",
     "Change",
     "Check",
     "Claims",

@@ -1,4 +1,4 @@
-"""The values that the whole program speaks in. No I/O here, and no imports from the rest of the package."""
+"""The values that the whole program speaks in. No I/O here, and no imports from other rooms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from recoveryd.core.cause import Cause
 
 Json = Mapping[str, Any]
 
@@ -130,13 +132,14 @@ class Session:
 class RecordedError:
     """The value of what a client recorded of an error, read by the client into what all of them have in common.
 
-    `texts` are the words of the provider, unescaped, without what repeats the request. `kind` is what the client's own
-    name for the error says, and `blameless` that it is of something else than the history: an abort, a login.
+    `texts` are the words of the provider, unescaped, without what repeats the request. `kind` and `cause` are what the
+    client's own name for the error says, and `blameless` that it is of something else than the history: an abort, say.
     """
 
     texts: tuple[str, ...] = ()
     name: str = ""  # the client's own
     kind: Kind | None = None
+    cause: Cause | None = None
     blameless: bool = False
     status: int | None = None  # of the answer, as HTTP has it
     url: str = ""  # where the request went; "" where it is not told
@@ -229,7 +232,6 @@ class Edit:
 @dataclass(frozen=True, slots=True)
 class Change:
     """The value of one record of a store before and after: what the ledger keeps, and what `apply` and `undo` write.
-
     `key` means something to its store alone (a path relative to its root, or a table and an id). None stands for "no
     such record". `mode` is the permission bits of a file, None where there are none.
     """
@@ -246,9 +248,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The value of why nothing is edited, in words for the user. `understood` is False when the rules do not explain
-    the failure.
-
+    """The value of why nothing is edited, in words for the user. `understood`: the rules explain the failure.
     `again_s`: after so many seconds another look may end otherwise; 0: it will not.
     """
 
@@ -332,7 +332,6 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class PastRecovery:
     """The value of an earlier recovery of a session that wrote something, told it to go on, or was its last: given up.
-
     `message` had failed, of this `kind`; `undone`: when the user took it back, in seconds since the epoch, if known.
     """
 

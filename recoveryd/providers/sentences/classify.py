@@ -38,7 +38,7 @@ def classify(error: RecordedError) -> Refused | None:
     None: no fault of the conversation (rate limits, billing, parameters, an abort), not known, or words that fit two
     kinds. Never raises.
     """
-    if error.blameless:
+    if error.blameless or error.cause is not None:
         return None
     matches = _find(error.texts)
     only = matches[0] if len(matches) == 1 else None

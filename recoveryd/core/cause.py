@@ -1,0 +1,34 @@
+"""What an error is about that is no fault of a stored conversation. The values are names for the code alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What else than the stored history ended a turn."""
+
+    FAILED_CALL = "failed_call"  # a call of the model's, just made, that the provider does not take
+    OLD_CLIENT = "old_client"
+    NETWORK = "network"
+    RATE_LIMIT = "rate_limit"
+    TOOLS = "tools"
+    ACCOUNT = "account"
+    MODEL_ACCESS = "model_access"  # a model that is not there, or not for this account
+    FILTER = "filter"
+    KEY = "key"
+    PLACE = "place"  # the country of the account
+    SYSTEM_PROMPT = "system_prompt"
+    EMPTY_SYSTEM_PROMPT = "empty_system_prompt"
+    FULL = "full"  # the model's context, which the answer filled
+    SETTING = "setting"
+    NO_IMAGES = "no_images"
+    MODEL_CHOICE = "model_choice"  # a model that is not there, or not for what is asked of it
+    BLOCKED = "blocked"  # a filter or firewall that does not say of what
+    ADDRESS = "address"
+    NO_JSON = "no_json"
+    UNREADABLE_ANSWER = "unreadable_answer"
+    SERVER = "server"
+    ANSWER_FORM = "answer_form"
+    ANSWER_LENGTH = "answer_length"
+    STOPPED = "stopped"

@@ -1,0 +1,163 @@
+"""The words by which a cause is known that is not the history: of providers, gateways, firewalls, clients. Data."""
+
+from __future__ import annotations
+
+from recoveryd.core import Cause
+
+# What says no more than that nothing is there: of no item, no message, no id.
+_NOTHING = (
+    r"\"(?:error|detail|message|title|status|code|type|path|timestamp)\" ?:|\b404\b|\b\d{4}-\d\d-[\dt:.+z-]*"
+    r"|\b(?:api_?|ai_\w{1,20}|not_?found_?|unknown_?|invalid_request_)?error\b"
+    r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
+    r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
+)
+# Of what a limit is that no plan sets: of what is asked at a time, or in one request.
+_OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
+# The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
+FAMILIES = (
+    (
+        r"tool_use_failed|failed to call a function\. please|tool call validation failed",  # first: it quotes any words
+        Cause.FAILED_CALL,
+    ),
+    (
+        r"requires a newer version of (codex|claude code|opencode|kilo)\b|upgrade to the latest app or cli"
+        r"|this version of [^|]{0,40}is no longer supported",
+        Cause.OLD_CLIENT,
+    ),
+    (r"<title>(just a moment\.\.\.|attention required! \| cloudflare)", Cause.NETWORK),
+    (r"temporarily limiting requests", Cause.RATE_LIMIT),  # Claude Code's, which says "not your usage limit" behind it
+    (
+        r"function_declarations\[",
+        Cause.TOOLS,
+    ),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
+    (
+        r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
+        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier"
+        r"|upgrade to (?!the latest|a newer)"
+        r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
+        r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
+        r"|out of credits|hit your spend cap"  # Codex', of a workspace
+        # Claude Code's
+        r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled|pooled group budget"
+        r"|this service is disabled for your org|usage is paused for your org"
+        # Claude Code's, of a plan: "You've hit your 5-hour limit · resets 3pm", "… your org's monthly spend limit"
+        rf"|you.?ve (hit|reached) your (?:(?!{_OF_REQUESTS})[\w '\u2019-]){{0,40}}\blimit\b(?! (of|for)\b)"
+        r"|(?<!api.)key limit exceeded",  # OpenRouter's, of what its user lets a key cost
+        Cause.ACCOUNT,
+    ),
+    (
+        r"rate.?limit|too many (requests|tokens\b.{0,9}(wait|per))|per.?(minute|min|day)\b|throttl"
+        r"|resource.?(has been )?exhausted|rate increased too quickly|request limit reached|key limit exceeded"
+        r"|频繁|限流|速率|每分钟",
+        Cause.RATE_LIMIT,
+    ),
+    (
+        r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access"
+        r"|use.case (form|details)",
+        Cause.MODEL_ACCESS,
+    ),
+    (r"content violates usage guidelines", Cause.FILTER),  # xAI's, whose 403 speaks of a permission and names the key
+    (
+        r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
+        r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
+        r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
+        r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
+        r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
+        Cause.KEY,
+    ),
+    (
+        r"(user|your) (location|country|region) is not supported|unsupported (country|countries|location)",
+        Cause.PLACE,
+    ),
+    (
+        r"system message must be (at the beginning|the first)",
+        Cause.SYSTEM_PROMPT,
+    ),
+    (
+        r"system(\.\d{1,4})?(\.text)?: (text content blocks must|cache_control cannot be set for empty)",
+        Cause.EMPTY_SYSTEM_PROMPT,
+    ),
+    (
+        r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
+        r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
+        r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
+        r"|only supports function tools",
+        Cause.TOOLS,
+    ),
+    (
+        r"reached (its|the) context window limit",
+        Cause.FULL,
+    ),
+    (
+        r"max_(completion_|output_)?tokens|maximum tokens you requested|maxoutputtokens|budget_tokens|thinking\.type"
+        r"|reasoning.{0,3}effort|effort parameter|anthropic-beta|temperature|top_p|unsupported (parameter|value)"
+        r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
+        r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
+        r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
+        r"|encrypted content is not supported with this model.{0,60}\binclude\b"
+        r"|invalid value: .reasoning\.encrypted_content.\. supported values",
+        Cause.SETTING,
+    ),
+    (
+        r"(not|that) support (image|vision|multimodal)|image input|unknown variant .{0,2}image_url",
+        Cause.NO_IMAGES,
+    ),
+    (
+        r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
+        r"|on-demand throughput|unknown model|invalid model name|not found for api version|^model: "
+        r"|model.{0,60}\bnot accessible via|model identifier is invalid|not a valid model|invalid model( id\b|:)"
+        r"|deployment.{0,60}\bnot (found|exist)|(deployment|(provider)?model)_?not_?found"
+        r"|llm provider not provided|\bno models? (is |are )?loaded"
+        r"|model (is |was )?(not |un)loaded|failed to load (the )?model"
+        r"|模型不存在|无可用渠道",
+        Cause.MODEL_CHOICE,
+    ),
+    (
+        r"request (was |has been )?blocked(?! before it reached)|访问被阻断",  # before the address: a firewall says 405
+        Cause.BLOCKED,
+    ),
+    (
+        r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
+        r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
+        rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
+        Cause.ADDRESS,
+    ),
+    (
+        r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
+        r"|inappropriate content|content exists risk|can.t help with this\. start a new session|敏感|不安全|违规",
+        Cause.FILTER,
+    ),
+    (
+        r"could not parse the json body",
+        Cause.NO_JSON,
+    ),
+    (
+        r"model's tool call could not be parsed|the response could not be read\b",
+        Cause.UNREADABLE_ANSWER,
+    ),
+    (
+        r"(the server had an error while|an error occurred while|our servers are|flex capacity)"
+        r" (processing your request|currently overloaded|unavailable)",
+        Cause.SERVER,
+    ),
+    (
+        r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
+        r"|deadline exceeded|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)"
+        r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"
+        r"|response never arrived|went to sleep|network error|other side closed|premature close"
+        r"|(^|\| )(type.?error: )?terminated( \||$)",
+        Cause.NETWORK,
+    ),
+    (
+        r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
+        r"|server.error|service is currently unavailable|serviceunavailable|at capacity|负载|过载|繁忙|不可用"
+        r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
+        Cause.SERVER,
+    ),
+    (
+        r"structured.?output",
+        Cause.ANSWER_FORM,
+    ),
+    (r"(message)?output.?length", Cause.ANSWER_LENGTH),
+    (r"(message)?abort(ed)?(error)?\b|cancell?ed|interrupted", Cause.STOPPED),
+)
