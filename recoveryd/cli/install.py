@@ -19,7 +19,7 @@ from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Clients, Config, Whose, find_stores
 from recoveryd.core import RecoverydError, __version__, command_line
 from recoveryd.disk import private_files
-from recoveryd.service import Background, Manager, Service, base, of_this_system, plugins, shell_settings
+from recoveryd.service import Background, Manager, Service, base, lingers, of_this_system, plugins, shell_settings
 from recoveryd.service import uninstall as leave
 from recoveryd.settings import load, load_sound, paths, variables
 
@@ -154,7 +154,7 @@ def _notes(config: Config, made: Service, place: Path) -> Iterator[str]:
         yield f"{name} is set in this shell, which the service does not see: what it says belongs in {place}."
     if any(part in (".cache", "tmp") for part in Path(made.command[0]).parts):
         yield f"{made.command[0]} looks temporary; the service needs it as long as it is installed."
-    if os.environ.get("SSH_CONNECTION") and sys.platform != "darwin":
+    if os.environ.get("SSH_CONNECTION") and sys.platform != "darwin" and not lingers():
         yield "it ends when you log out; `loginctl enable-linger` keeps it running on a server."
     if not made.strict:
         return

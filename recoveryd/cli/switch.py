@@ -17,6 +17,8 @@ from recoveryd.doctor import HOW, daemons
 from recoveryd.service import Background, Manager, base, of_this_system
 from recoveryd.settings import load_sound, paths
 
+_RUNNING = ("active", "activating", "reloading", "restarting")  # states of a service that runs, or will by itself
+
 
 def start(arguments: argparse.Namespace) -> int:
     """Run `recoveryd start`: the service, or else a process in the background."""
@@ -25,7 +27,12 @@ def start(arguments: argparse.Namespace) -> int:
 
 def stop(arguments: argparse.Namespace) -> int:
     """Run `recoveryd stop`: end the service, or the process in the background."""
-    return _switched(arguments, lambda manager, say: manager.switch("stop", say), _end)
+
+    def service(manager: Manager, say: base.Say) -> None:
+        manager.switch("stop", say)
+        _refuse_what_stays(arguments)
+
+    return _switched(arguments, service, _end)
 
 
 def restart(arguments: argparse.Namespace) -> int:
@@ -104,8 +111,17 @@ def _runs_already(background: Background, say: base.Say) -> bool:
 
 
 def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -> None:
-    if background.stop(say):
-        return
+    ended, manager = background.stop(say), of_this_system(os.environ)
+    if manager.state() in _RUNNING:  # it waits until the one in the background has ended, or watches other stores
+        manager.switch("stop", say)
+        ended = True
+    _refuse_what_stays(arguments)
+    if not ended:
+        say("nothing runs")
+
+
+def _refuse_what_stays(arguments: argparse.Namespace) -> None:
+    """Raise RefusedError for a recoveryd that `stop` does not end, with what does."""
     if other := _others(arguments):
         if other[0].doing == "service":
             says = f"recoveryd runs as a service ({other[0]}), which can't be ended from here."
@@ -114,7 +130,6 @@ def _end(arguments: argparse.Namespace, background: Background, say: base.Say) -
         there = f"Ctrl-C, or {kill}" if other[0].doing == "terminal" else f"{kill}, where nothing starts it again"
         hint = f"End it there: {there}."
         raise RefusedError(f"recoveryd runs {HOW.get(other[0].doing, '')} ({other[0]}), not by `start`.", hint)
-    say("nothing runs")
 
 
 def _others(arguments: argparse.Namespace) -> list[LockOwner]:

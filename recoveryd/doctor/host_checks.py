@@ -121,7 +121,11 @@ def check_service(_: Patient) -> Iterator[Check]:
     """Check that the service, if it is installed, runs."""
     asked, starts = of_this_system(os.environ, _ASK_S), f"{command_line('install')} starts it"
     found = asked.state()
-    if found == "active":
+    if found not in ("none", "absent") and (refusal := asked.refusal()):
+        yield fail("service", refusal.message, refusal.hint)
+    elif found == "active" and not asked.starts_by_itself():
+        yield warn("service", "The service runs, but no login starts it: it is disabled.", f"{starts}, now and then")
+    elif found == "active":
         yield ok("service", "The service runs.")
     elif found == "failed":
         yield fail("service", "The service failed.", f"{asked.log_command} says why; {starts} again")

@@ -59,6 +59,12 @@ class Manager(Protocol):
     def named_config(self) -> Path | None:
         """Return the configuration that the service which is installed was given by name; None where it was none."""
 
+    def refusal(self) -> RecoverydError | None:
+        """Tell why this manager starts in no case what is installed, with what to do; None where it may."""
+
+    def starts_by_itself(self) -> bool:
+        """Whether what is installed is started at a login, or with the machine."""
+
     def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
         """Start the service, in place of one that runs, and have it started at each login.
 
@@ -67,7 +73,7 @@ class Manager(Protocol):
         """
 
     def switch(self, verb: Verb, say: Say) -> None:
-        """Start, stop or restart what is installed. Stopped, it is started again at the next login."""
+        """Start, stop or restart what is installed, and say until when it is stopped."""
 
     def stop(self, say: Say) -> None:
         """Stop the service, and have it started no more at a login."""

@@ -76,6 +76,12 @@ class Launchd:
         except (OSError, ValueError, KeyError, TypeError, ExpatError):  # somebody may have edited it
             return None
 
+    def refusal(self) -> RecoverydError | None:
+        return None
+
+    def starts_by_itself(self) -> bool:
+        return True
+
     def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
         for path, text in self.unit(service).items():
             write(path, text, say)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import shlex
 import shutil
@@ -10,8 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError, command_line
-from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
+from recoveryd.core import RecoverydError, RefusedError, command_line
+from recoveryd.service.base import (
+    Say,
+    Service,
+    Verb,
+    call_manager,
+    no_answer,
+    no_manager,
+    remove,
+    template,
+    write,
+)
 from recoveryd.settings import paths
 
 UNIT = "recoveryd.service"
@@ -20,6 +32,9 @@ _PATIENCE_S = 60.0  # for the first look at all sessions; it goes on without us
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 _NOT_EXECUTED = 200  # systemd's own statuses from here on: the program never ran, so its log has nothing of it
 _HIDDEN = ("/tmp", "/var/tmp")  # noqa: S108 what PrivateTmp= replaces
+_ENABLE = "systemctl --user enable recoveryd"
+_LINGERING = Path("/var/lib/systemd/linger")  # where logind keeps, a file each, whose manager runs without a login
+_MASKED, _REFUSED = "masked", ("bad-setting", "error", "not-found")  # of a unit that systemd starts in no case
 
 
 class Systemd:
@@ -81,23 +96,56 @@ class Systemd:
         except (OSError, ValueError):
             return None
 
+    def refusal(self) -> RecoverydError | None:
+        found, install = self._show("LoadState"), command_line("install")
+        if found == _MASKED:
+            hint = f"To have it start again: `systemctl --user unmask recoveryd`, then `{install}`."
+            return RecoverydError("The service is masked, so systemd does not start it.", hint)
+        if found not in _REFUSED:
+            return None
+        own = [path for path in self._show("DropInPaths").split() if path != str(self._drop_in)]
+        hint = f"`systemd-analyze --user verify {shlex.quote(str(self._units / UNIT))}` says what is wrong. "
+        hint += f"`{install}` writes the unit anew" + (f", but not what is your own: {', '.join(own)}" if own else "")
+        so = "runs as it was started, but is not started again" if self.state() == "active" else "is not started"
+        return RecoverydError(f"The service {so}: systemd finds its unit faulty ({found}).", f"{hint}.")
+
+    def starts_by_itself(self) -> bool:
+        return self._call("is-enabled", UNIT).stdout.strip() not in ("disabled", "static")
+
     def start(self, service: Service, say: Say, make_room: Callable[[], object]) -> None:
+        if (self._units / UNIT).is_symlink() and (masked := self.refusal()):
+            raise RefusedError(masked.message, masked.hint)
         for path, text in self.unit(service).items():
             write(path, text, say)
         if not service.strict:
             self._remove_drop_in(say)
         self._must("daemon-reload")
         self._must("enable", UNIT)
-        say("enabled: it starts when you log in")
+        say(f"enabled: it starts when {'the machine does' if lingers() else 'you log in'}")
         make_room()
         self._started("restart", say)
 
     def switch(self, verb: Verb, say: Say) -> None:
         if verb != "stop":
             self._started(verb, say)
+            if not self.starts_by_itself():
+                say(f"note: it is disabled, so no login starts it. For that: `{_ENABLE}`")
             return
-        self._must("stop", UNIT)
-        say(f"stopped, until you log in again or `{command_line('start')}`")
+        try:
+            self._must("stop", UNIT)
+        except RecoverydError:
+            if self.state() not in ("inactive", "failed"):  # of a unit that can't be read systemd knows nothing
+                raise
+        say(f"stopped{self._until()}")
+
+    def _until(self) -> str:
+        """Tell, behind "stopped", what starts it again."""
+        start = f"`{command_line('start')}`"
+        if refusal := self.refusal():  # no `start` does
+            return f". {refusal.message}"
+        if not self.starts_by_itself():
+            return f", until {start}. It is disabled, so no login starts it; `{_ENABLE}` changes that"
+        return f", until {'the machine starts again' if lingers() else 'you log in again'} or {start}"
 
     def _started(self, verb: Verb, say: Say) -> None:
         try:
@@ -106,7 +154,7 @@ class Systemd:
             say("starting: it is still looking through your sessions (`systemctl --user status recoveryd`)")
             return
         if done.returncode:
-            raise self._not_started(strict=self.was_strict())
+            raise self.refusal() or self._not_started(done.stderr, strict=self.was_strict())
         say(f"running: {self._show('StatusText') or 'recoveryd'}")
 
     def stop(self, say: Say) -> None:
@@ -142,7 +190,9 @@ class Systemd:
         if self._drop_in.parent.is_dir() and not any(self._drop_in.parent.iterdir()):
             self._drop_in.parent.rmdir()
 
-    def _not_started(self, *, strict: bool) -> RecoverydError:
+    def _not_started(self, said: str, *, strict: bool) -> RecoverydError:
+        if said.startswith("Failed to "):  # not so much as tried: the status is of an earlier time
+            return RecoverydError(f"systemd does not start the service: {said.splitlines()[0]}")
         status = self._show("ExecMainStatus")
         journal = "journalctl --user -u recoveryd -n 20"
         hint = f"The log says why: {command_line('logs')} (or {journal})"
@@ -173,6 +223,13 @@ class Systemd:
             if timeout:
                 raise
             raise no_answer(command) from error
+
+
+def lingers() -> bool:
+    """Whether this user's manager runs from the start of the machine on, without a login (`loginctl enable-linger`)."""
+    with suppress(OSError, KeyError):  # a user without a name (in a container) has none
+        return (_LINGERING / pwd.getpwuid(os.getuid()).pw_name).exists()
+    return False
 
 
 def unit(service: Service) -> str:

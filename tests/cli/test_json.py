@@ -273,6 +273,7 @@ ENDS_ELSEWHERE = {
     ("compact", 4),
     ("install", 0),
     ("install", 1),
+    ("install", 4),
     ("uninstall", 0),
     ("uninstall", 4),
     ("uninstall", 1),

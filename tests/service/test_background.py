@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from recoveryd.cli import switch
 from recoveryd.cli.steps import short_paths
 from recoveryd.core.errors import RecoverydError
 from recoveryd.disk.locks import StoreLock
-from recoveryd.service import background, base
+from recoveryd.service import background, base, systemd
 from recoveryd.service.background import Background
 from recoveryd.settings import paths
 from tests.cli.contract import faults
@@ -51,6 +52,13 @@ def made(tmp_path: Path) -> Iterator[Background]:
 
 def program(term: str = ENDS) -> list[str]:
     return [sys.executable, "-c", READY.format(term=term)]
+
+
+def put_unit() -> None:
+    """The file of a service that `install` made."""
+    unit = Path.home() / ".config/systemd/user/recoveryd.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("# recoveryd install\n")
 
 
 def test_a_state_folder_that_can_not_be_written_to_is_told_in_words(made: Background) -> None:
@@ -263,9 +271,7 @@ def test_a_service_that_the_manager_does_not_end_is_told_with_what_does(
     """In a shell of su or sudo, which can't reach the manager; or where the unit is gone, and the process is not."""
     monkeypatch.setenv("SYSTEMD_EXEC_PID", str(os.getpid()))
     if how == "no manager":
-        unit = Path.home() / ".config/systemd/user/recoveryd.service"
-        unit.parent.mkdir(parents=True)
-        unit.write_text("# recoveryd install\n")
+        put_unit()
         (fakes.folder / "unreachable").touch()
     with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
         for command, expected in (("start", 75), ("restart", 75), ("stop", 4), ("uninstall", 75)):
@@ -288,13 +294,8 @@ def test_a_run_for_other_stores_is_in_nobodys_way(run: Run, tmp_path: Path, monk
 
 
 def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None:
-    unit = Path.home() / ".config/systemd/user/recoveryd.service"
-    unit.parent.mkdir(parents=True)
-    unit.write_text("# recoveryd install\n")
-    script = fakes.path / "systemctl"
-    script.write_text(
-        script.read_text().replace("  restart)", "  is-active) echo active ;;\n  stop) ;;\n  start|restart)")
-    )
+    put_unit()
+    (fakes.folder / "active").write_text("active\n")
     for command in ("start", "stop", "restart"):
         fakes.calls()
         code, out, _ = run(command, "--json")
@@ -311,8 +312,88 @@ def test_a_service_that_is_installed_is_switched(run: Run, fakes: Fakes) -> None
     assert Background(paths.state_dir()).pid() is None
     (fakes.folder / "failing").write_text("1")
     assert run("start")[0] == 1
-    script.write_text(script.read_text().replace("stop) ;;", "stop) exit 1 ;;"))
+    (fakes.folder / "unstoppable").touch()
     assert run("stop")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("enabled", "lingers", "until"),
+    [
+        ("enabled", False, "stopped, until you log in again or `recoveryd start`"),
+        ("enabled", True, "stopped, until the machine starts again or `recoveryd start`"),
+        ("disabled", True, "stopped, until `recoveryd start`. It is disabled, so no login starts it"),
+    ],
+)
+def test_stop_says_until_when(
+    run: Run, fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lingers: bool, until: str
+) -> None:
+    """Of a service that somebody disabled no login starts it; the manager of a user who lingers waits for none."""
+    put_unit()
+    monkeypatch.setattr(systemd, "_LINGERING", tmp_path)
+    if lingers:
+        (tmp_path / pwd.getpwuid(os.getuid()).pw_name).touch()
+    (fakes.folder / "active").write_text("active\n")
+    (fakes.folder / "enabled").write_text(f"{enabled}\n")
+    code, out, _ = run("stop")
+    assert code == 0 and until in " ".join(out.split())
+    out = " ".join(run("start")[1].split())
+    assert ("no login starts it. For that: `systemctl --user enable recoveryd`" in out) is (enabled == "disabled")
+
+
+def test_stop_tells_what_runs_beside_the_service(run: Run, fakes: Fakes, tree: Tree) -> None:
+    """Such as `recoveryd run` in a terminal, which the service waits for: it goes on."""
+    put_unit()
+    (fakes.folder / "active").write_text("inactive\n")
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        code, out, err = run("stop")
+        assert code == 4 and "stopped" in out and f"`kill {os.getpid()}`" in err
+
+
+def test_a_service_that_waits_for_the_process_in_the_background_is_stopped_with_it(run: Run, fakes: Fakes) -> None:
+    assert run("start")[0] == 0
+    put_unit()
+    (fakes.folder / "active").write_text("activating\n")
+    (fakes.folder / "SubState").write_text("auto-restart\n")
+    fakes.calls()
+    code, out, _ = run("stop")
+    assert code == 0 and "stopped (pid" in out and "--user stop recoveryd.service" in fakes.calls()
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "then"),
+    [
+        ("masked", "is masked", "systemctl --user unmask recoveryd"),
+        ("bad-setting", "finds its unit faulty", "but not what is your own: /own.conf"),
+        ("not-found", "finds its unit faulty", "systemd-analyze --user verify"),
+    ],
+)
+def test_a_unit_that_systemd_refuses_is_told_with_what_to_do(
+    run: Run, fakes: Fakes, state: str, words: str, then: str
+) -> None:
+    """What an earlier start ended with (75: another one runs) is no reason: it was not so much as tried."""
+    put_unit()
+    for name, text in {"failing": "75", "LoadState": state, "DropInPaths": "/own.conf", "active": "inactive"}.items():
+        (fakes.folder / name).write_text(text)
+    (fakes.folder / "unstoppable").touch()
+    for command in ("start", "restart"):
+        code, _, err = run(command)
+        told = " ".join(err.split())
+        assert code == 1 and words in told and then in told and "end that one" not in told
+        assert "`recoveryd install`" in told
+    code, out, _ = run("stop")
+    assert code == 0 and "until" not in out and words in " ".join(out.split())
+    checks = json.loads(run("doctor", "--json")[1])["checks"]
+    [service] = [check for check in checks if check["code"] == "service"]
+    assert service["level"] == "fail" and words in service["says"] and then in service["next"]
+
+
+def test_doctor_warns_of_a_service_that_no_login_starts(run: Run, fakes: Fakes) -> None:
+    put_unit()
+    (fakes.folder / "active").write_text("active")
+    for enabled, level in (("disabled", "warn"), ("enabled", "ok")):
+        (fakes.folder / "enabled").write_text(enabled)
+        checks = json.loads(run("doctor", "--json")[1])["checks"]
+        assert [check["level"] for check in checks if check["code"] == "service"] == [level]
 
 
 @pytest.mark.usefixtures("fakes")

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import plistlib
+import pwd
 import re
 import shutil
 import stat
@@ -542,6 +543,37 @@ def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: 
     code, _, err = run("install", "--strict")
     assert code == 1
     assert "did not start" in err and words in err
+
+
+def test_a_start_that_systemd_refuses_is_told_in_its_words(run: Run, fakes: Fakes) -> None:
+    """The status (75: another one runs) is of an earlier time."""
+    (fakes.folder / "failing").write_text("75")
+    script = fakes.path / "systemctl"
+    refuses = "  restart)\n    echo 'Failed to restart recoveryd.service: Transport endpoint is not connected' >&2"
+    script.write_text(script.read_text().replace("  restart)", refuses))
+    code, _, err = run("install")
+    assert code == 1 and "Transport endpoint" in err and "end that one" not in err
+
+
+def test_a_masked_service_is_not_installed(home: Path, run: Run, fakes: Fakes) -> None:
+    unit(home).parent.mkdir(parents=True)
+    unit(home).symlink_to("/dev/null")
+    (fakes.folder / "LoadState").write_text("masked")
+    code, _, err = run("install")
+    assert code == 4 and "`systemctl --user unmask recoveryd`" in " ".join(err.split())
+
+
+def test_where_the_user_lingers_it_starts_with_the_machine(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And does not end with the last login: that is no reason for a note."""
+    monkeypatch.setattr(systemd, "_LINGERING", tmp_path)
+    monkeypatch.setenv("SSH_CONNECTION", "somewhere")
+    out = run("install")[1]
+    assert "enabled: it starts when you log in" in out and "loginctl enable-linger" in out
+    (tmp_path / pwd.getpwuid(os.getuid()).pw_name).touch()
+    out = run("install")[1]
+    assert "enabled: it starts when the machine does" in out and "loginctl enable-linger" not in out
 
 
 @pytest.mark.parametrize(("status", "ran"), [("1", True), ("203", False), ("226", False)])

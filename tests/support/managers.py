@@ -18,7 +18,11 @@ case "$2" in
   restart)
     [ -e '{folder}/slow' ] && exec sleep 5
     [ -e '{folder}/failing' ] && exit 1 || exit 0 ;;
-  show) [ "$4" = StatusText ] && echo 'watching a store' || cat '{folder}/failing' ;;
+  start) [ -e '{folder}/failing' ] && exit 1 || exit 0 ;;
+  is-active) cat '{folder}/active' ;;
+  is-enabled) cat '{folder}/enabled' ;;
+  stop) [ ! -e '{folder}/unstoppable' ] || exit 1 ;;
+  show) [ "$4" = StatusText ] && echo 'watching a store' || cat "{folder}/$4" || cat '{folder}/failing' ;;
 esac
 """
 _LAUNCHCTL = """#!/bin/sh
@@ -33,8 +37,9 @@ class Fakes:
     """Both of them in `path`, which goes to the front of PATH.
 
     A file in `folder` changes what they do: `unreachable` (no user manager), `failing` (a start fails; the file's
-    content is the exit status), `unloadable` (no unit is taken), `slow` (it takes its time), `late` (launchd refuses
-    once).
+    content is the exit status), `unloadable` (no unit is taken), `unstoppable`, `slow` (it takes its time), `late`
+    (launchd refuses once); or is what is answered: `active` and `enabled` to is-active and is-enabled, one of the name
+    of a property of the unit for that.
     """
 
     def __init__(self, folder: Path) -> None:
