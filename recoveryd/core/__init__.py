@@ -46,7 +46,7 @@ from recoveryd.core.errors import (
     UnreadError,
     UsageError,
 )
-from recoveryd.core.failure_kinds import KINDS, explained_by, is_repairable, kind_info
+from recoveryd.core.failure_kinds import KINDS, answered_by, explained_by, is_repairable, kind_info
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import from_base64, media_mark, media_type, pixels
 from recoveryd.core.length import ByHand, Size, Usage, in_words
@@ -159,6 +159,7 @@ __all__ = [
     "Violation",
     "Wire",
     "__version__",
+    "answered_by",
     "any_of",
     "capital",
     "clean",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Entry, Kind
 
 
 class KindGroup(StrEnum):
@@ -236,6 +236,12 @@ def explained_by(kind: Kind) -> frozenset[Kind]:
         return frozenset({kind})
     groups = {group, KindGroup.STRUCTURE} if group is KindGroup.ORDER else {group}
     return frozenset(other for other, row in KINDS.items() if row.group in groups)
+
+
+def answered_by(repair: Entry) -> frozenset[Kind]:
+    """List the kinds of refusal that a repair may have answered: its own, and what the rules found beside it."""
+    own = (repair.kind,) if repair.kind is not None else ()
+    return frozenset().union(*map(explained_by, (*own, *repair.kinds)))
 
 
 def is_repairable(kind: Kind | None) -> bool:

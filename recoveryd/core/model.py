@@ -296,6 +296,7 @@ class Entry:
     actions: tuple[str, ...] = ()
     confirmed: bool = True  # false of a repair that was not read back yet, after the client had its time
     sent: int = 0  # tokens that are sent since, of a session that was made shorter
+    kinds: tuple[Kind, ...] = ()  # that the rules found before it: all are mended; () where that is not recorded
     overwritten: bool = False  # what a forced undo wrote over: kept beside the recoveries, and counted as none
 
 
@@ -326,6 +327,7 @@ class Event:
     again_s: float = 0.0  # after so many seconds it is looked at again, where nothing came of it; 0: at the next sweep
     until_written: bool = False  # nothing is to be done before the client writes to the session again
     sent: int = 0  # tokens that are sent since, of a session that was made shorter
+    kinds: tuple[Kind, ...] = ()  # as of `Entry`
     repeated: bool = False  # the same came of the same failure before, and was told
 
 

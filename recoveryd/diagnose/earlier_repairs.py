@@ -19,7 +19,7 @@ from recoveryd.core import (
     RecoverydError,
     Session,
     UnknownKeyError,
-    explained_by,
+    answered_by,
     kind_info,
 )
 from recoveryd.diagnose.context import Context
@@ -137,7 +137,7 @@ def unread_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Ent
 
 def is_besides(client: Client, found: Diagnosis, repair: Entry) -> bool:
     """Whether a failure can't be of the fault of a repair, and tells of what is stored once its client has ended."""
-    return client.reads_once and (repair.kind is None or found.kind not in explained_by(repair.kind))
+    return client.reads_once and (repair.kind is None or found.kind not in answered_by(repair))
 
 
 def holding_repair(context: Context, store: Store, found: Diagnosis) -> tuple[Entry, str] | None:
@@ -176,7 +176,7 @@ def _may_answer(repair: Entry, found: Diagnosis) -> bool:
     if repair.kind is None:
         return False
     own = found.kind is None and kind_info(repair.kind).by_client and not found.failure.error.answered
-    return own or found.kind in explained_by(repair.kind)
+    return own or found.kind in answered_by(repair)
 
 
 def _answers(store: Store, ledger: Ledger, repair: Entry, failure: Failure) -> bool:

@@ -80,7 +80,7 @@ class Proposal:
 
     def told(self, case: Case, *, again: bool) -> Case:
         """Return the case with what is done. A repair that is made `again` in part is the same, and told whole."""
-        case = case.updated(changes=self.changes)
+        case = case.updated(changes=self.changes, kinds=self.kinds)
         if again and set(self.actions) <= set(case.event.actions):
             return case
         return case.updated(actions=self.actions, detail=self.detail, places=self.places, sent=self.sent)

@@ -241,4 +241,4 @@ class Recorder:
 def _record(case: Case) -> Record:
     event = case.event
     record = Record(event.id, case.failure, event.title, event.kind, event.detail, event.actions)
-    return replace(record, client=case.store.client, sent=event.sent)
+    return replace(record, client=case.store.client, sent=event.sent, kinds=event.kinds)

@@ -17,7 +17,7 @@ __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text"
 
 _APPLICATION_ID = 0x72636F76  # "rcov": tells our file from another program's
 _BUSY_SECONDS = 5.0
-_ENTRIES = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {}, {},
+_ENTRIES = """SELECT id, time, store, session, message, title, kind, outcome, edits, detail, actions, {}, {}, {},
     rules_version = 0 FROM recovery """
 # What was not read back counts for as long as that can be done: it needs the images.
 _CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
@@ -89,7 +89,8 @@ class LedgerFile:
 
     def entries(self, where: str, *values: Any) -> list[Entry]:
         """Return the recoveries that the end of a query (`WHERE …`) selects."""
-        query = _ENTRIES.format(_CONFIRMED if self.has("confirmed") else "1", "sent" if self.has("sent") else "0")
+        later = ("confirmed", _CONFIRMED, "1"), ("sent", "sent", "0"), ("kinds", "kinds", "NULL")
+        query = _ENTRIES.format(*(said if self.has(column) else else_ for column, said, else_ in later))
         return [_entry(row) for row in self.read(query + where, values)]
 
     def has(self, column: str, table: str = "recovery") -> bool:
@@ -163,12 +164,14 @@ def column_text(value: str | bytes) -> str:
 
 def _entry(row: Sequence[Any]) -> Entry:
     """Make an `Entry` of a row of `_ENTRIES`."""
-    name, at, store, session, message, title, kind, outcome, edits, detail, actions, confirmed, sent, overwritten = row
+    name, at, store, session, message, title, kind, outcome, edits, detail, actions, *late, overwritten = row
+    confirmed, sent, kinds = late
     texts = (column_text(store), column_text(session), column_text(message), column_text(title))
     known = KINDS.get(kind or "")  # a kind that only a newer recoveryd knows is none
     deeds = tuple(json.loads(actions))
+    mended = tuple(KINDS[one] for one in (kinds or "").split() if one in KINDS)
     said = column_text(detail), deeds, bool(confirmed), sent or 0
-    return Entry(name, at, *texts, known, Outcome(outcome), edits, *said, overwritten=bool(overwritten))
+    return Entry(name, at, *texts, known, Outcome(outcome), edits, *said, mended, bool(overwritten))
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -36,10 +36,12 @@ from recoveryd.ledger.images import digest
 __all__ = ["SCHEMA_VERSION", "Handled", "Judged", "Ledger", "LedgerError", "Record", "new_id"]
 
 _INSERT = """INSERT INTO recovery (id, time, store, session, message, title, kind, outcome, edits, detail, actions,
-    session_state, rules_version, answered, root, sole, sent)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    session_state, rules_version, answered, root, sole, sent, kinds)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _CLIENT = """INSERT INTO place (store, identity, client) VALUES (?, '', ?)
     ON CONFLICT (store) DO UPDATE SET client = excluded.client"""
+_REWRITE = """UPDATE recovery SET outcome = ?, edits = ?, actions = ?, detail = ?, sole = ?, sent = ?, kinds = ?
+    WHERE id = ?"""
 _SETTLE = """INSERT OR REPLACE INTO handled
     SELECT store, session, message, outcome, session_state, rules_version FROM recovery WHERE id = ?"""
 # A wish to have it undone stays in every outcome but `healed`.
@@ -99,6 +101,7 @@ class Record:
     judged: Judged = Judged()
     client: str = ""  # whose store it is
     sent: int = 0  # as of `Entry`
+    kinds: tuple[Kind, ...] = ()  # as of `Entry`
 
 
 OVERWRITTEN = Judged(rules_version=0)  # what a forced undo wrote over: kept as a recovery, and none
@@ -146,9 +149,7 @@ class Ledger:
         """
         with self.file.write() as db:
             said = Outcome.PENDING.value, len(record.changes), _listed(record), column_value(record.detail)
-            query = """UPDATE recovery SET outcome = ?, edits = ?, actions = ?, detail = ?, sole = ?, sent = ?
-                WHERE id = ?"""
-            db.execute(query, (*said, record.sole, record.sent, record.id))
+            db.execute(_REWRITE, (*said, record.sole, record.sent, " ".join(record.kinds), record.id))
             db.execute(_REOPEN, (record.id,))
             _keep_images(db, record)
 
@@ -199,9 +200,7 @@ class Ledger:
             db.execute("UPDATE recovery SET confirmed = 1 WHERE id = ?", (name,))
 
     def unconfirmed(self) -> list[Entry]:
-        """List the healed recoveries that were not yet read back, oldest first: their process may have ended before it
-        could.
-        """
+        """List the healed recoveries that were not read back, oldest first: their process may have ended before."""
         images = "EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"
         return self.file.entries(f"WHERE outcome = ? AND confirmed IS NULL AND {images} ORDER BY seq", Outcome.HEALED)
 
@@ -325,7 +324,7 @@ class Ledger:
         of, judged = record.failure, record.judged
         said = (record.title, record.kind, outcome, len(record.changes), record.detail, _listed(record))
         basis = (judged.session_state, judged.rules_version, judged.answered, judged.root, record.sole, record.sent)
-        values = (record.id, self._clock(), of.store, of.session, of.message, *said, *basis)
+        values = (record.id, self._clock(), of.store, of.session, of.message, *said, *basis, " ".join(record.kinds))
         db.execute(_INSERT, [column_value(v) for v in values])
         if record.client:
             db.execute(_CLIENT, [column_value(v) for v in (of.store, record.client)])

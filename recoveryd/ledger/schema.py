@@ -53,6 +53,7 @@ _STEPS = (
     ("CREATE TABLE place (store TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID",),
     ("ALTER TABLE place ADD COLUMN client TEXT",),  # whose store it is; null: not recorded
     ("ALTER TABLE recovery ADD COLUMN sent INTEGER",),  # tokens that are sent since, of what was made shorter
+    ("ALTER TABLE recovery ADD COLUMN kinds TEXT",),  # that it mended, its own among them; null: not recorded
 )
 SCHEMA_VERSION = len(_STEPS)
 

@@ -268,6 +268,27 @@ def test_a_session_is_not_stuck_once_what_it_was_refused_for_was_healed_and_take
     assert (code, [one["healed"] for one in json.loads(out)["stuck"]]) == (0, [True]), "what is new is healed"
 
 
+@pytest.mark.parametrize("words", [(EMPTY, SIGNATURE), (SIGNATURE, EMPTY)], ids=["both", "the second alone"])
+def test_one_repair_may_mend_what_two_prompts_were_refused_for(tree: Tree, run: Run, words: tuple[str, str]) -> None:
+    """A provider names one fault of a request: of the blank the rules know without words, of the signature not."""
+
+    def two(made: SessionBuilder) -> None:
+        blank(made)
+        thoughts(made)
+
+    session = tree.stuck(two, words[0])
+    tree.refused(session, words[1])
+    code, out, _ = run("scan", "--repair", "--json")
+    assert (code, [one["healed"] for one in json.loads(out)["stuck"]]) == (0, [True])
+    take_back(tree, session)
+    code, out, _ = run("scan", "--json")
+    scanned = json.loads(out)
+    if words[0] == EMPTY:
+        assert (code, scanned["stuck"], [one["session"] for one in scanned["healed"]]) == (0, [], [session])
+    else:
+        assert (code, [one["kind"] for one in scanned["stuck"]]) == (1, ["thinking_signature_invalid"])
+
+
 def test_nor_once_what_its_client_could_not_send_was(tree: Tree, run: Run) -> None:
     """The words are of the client's own: no provider was asked."""
     session = tree.stuck(lambda made: (made.user("go"), made.assistant("one", tool(status=""), "two")))

@@ -401,3 +401,16 @@ class TestMemory:
 def _begin_and_die(path: Path) -> None:
     begin(Ledger(path))
     os._exit(9)
+
+
+def test_all_kinds_that_a_repair_mended_are_kept_also_when_it_is_written_once_more(ledger: Ledger) -> None:
+    kinds = Kind.TOOL_RESULT_MISSING, Kind.EMPTY_CONTENT
+    record = Record(new_id(), failure(), "A title", kinds[0], "d", ("cancelled",), (HARMLESS,), kinds=kinds)
+    ledger.begin(record)
+    assert ledger.get(record.id).kinds == kinds
+    ledger.rewrite(replace(record, kinds=kinds[:1]))
+    assert ledger.get(record.id).kinds == kinds[:1]
+    with ledger.file.write() as db:
+        db.execute("UPDATE recovery SET kinds = 'of_tomorrow empty_content' WHERE id = ?", (record.id,))
+    assert ledger.get(record.id).kinds == kinds[1:]
+    assert ledger.get(begin(ledger, failure("msg_2"))).kinds == ()
