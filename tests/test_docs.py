@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from recoveryd.cli.declare import Parser, subparsers
-from recoveryd.cli.findings import _REASONS
 from recoveryd.cli.manual import manual
 from recoveryd.cli.parser import make_parser
+from recoveryd.cli.reasons import REASONS
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.versions import BY_TIME_SINCE, TESTED, version_text, versions_tested
 from recoveryd.core.model import Kind
@@ -115,7 +115,7 @@ def test_every_command_that_the_documents_show_is_one() -> None:
             assert set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(rest))) <= known, f"{name}: recoveryd {line}"
 
 
-@pytest.mark.parametrize("code", sorted(_REASONS))
+@pytest.mark.parametrize("code", sorted(REASONS))
 def test_every_reason_without_a_kind_is_in_the_documents(code: str) -> None:
     assert f"`{code}`" in PAGES["docs/json.md"]
     assert f"- `{code}`: " in PAGES["docs/guide.md"]

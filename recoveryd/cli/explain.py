@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of, with_clients
-from recoveryd.cli.findings import NOT_THE_HISTORY, Finding, finding_of, show_finding
+from recoveryd.cli.findings import Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
+from recoveryd.cli.reasons import NOT_THE_HISTORY
 from recoveryd.clients import Store, Whose, read_error, root_title, stores_having
 from recoveryd.core import (
     Diagnosis,

@@ -8,16 +8,11 @@ from typing import Any
 from rich.console import Console
 
 from recoveryd.cli.output import local_time, print_labelled, print_wrapped
+from recoveryd.cli.reasons import REASONS
 from recoveryd.clients import Store, Whose, root_title
 from recoveryd.core import (
-    COPIED,
-    ELSEWHERE,
     KINDS,
-    OF_PARENT,
-    OF_SUBAGENT,
     REFUSED,
-    TAKEN_BACK,
-    UNANSWERED,
     UNDONE,
     UNREADABLE,
     ActiveError,
@@ -44,71 +39,10 @@ from recoveryd.tell import cause, evidence_line, still_to_tell
 
 
 @dataclass(frozen=True, slots=True)
-class _Reason:
-    """What commands say of a session that no kind explains: its cause, what to do, and (for a sum) how it ended."""
-
-    cause: str
-    remedy: str = ""
-    ended: str = ""
-
-
-NOT_THE_HISTORY = (
-    "if a new session is refused alike, it is not the history: look at the client's settings, the account, the model "
-    "or the server"
-)
-_REASONS = {
-    UNANSWERED: _Reason(
-        "a prompt without an answer, or a text that was put there without asking for one",
-        "nothing is to be repaired: nothing stored is known to keep a prompt from being answered. If that one was to "
-        "be answered, prompt it again",
-        "ended with a prompt that has no answer, or was to have none",
-    ),
-    UNREADABLE: _Reason("a session that can't be looked into"),
-    REFUSED: _Reason("refused for a reason that recoveryd does not know", f"not understood{{then}}; {NOT_THE_HISTORY}"),
-    ELSEWHERE: _Reason(
-        "an error that is not about the history",
-        "nothing is to be repaired. {about}",
-        "ended in an error that is not about the history",
-    ),
-    TAKEN_BACK: _Reason(
-        "refused in a turn that was taken back since",
-        "nothing is to be repaired: nothing before that turn is known to be refused. Prompt it again",
-        "ended in a refusal, in a turn that was taken back since",
-    ),
-    COPIED: _Reason(
-        "refused before the session was copied (a fork, an import, an upgrade of its client)",
-        "left alone until it is refused here: it may have been repaired before it was copied. Prompt it",
-        "ended in a refusal before the session was copied (a fork, an import, an upgrade of its client), left alone "
-        "until it is refused here",
-    ),
-    OF_SUBAGENT: _Reason(
-        "a subagent was refused, for a reason that recoveryd does not know; the session that asked it went on",
-        "nothing is to be repaired: go on in the session that asked the subagent",
-        "ended in a refusal of a subagent, and the session that asked it went on since",
-    ),
-    OF_PARENT: _Reason(
-        "a subagent was refused that goes on from the conversation of the session that asked it",
-        "left alone: what is to blame in that conversation is repaired there. Go on in the session that asked it",
-        "ended in a refusal of a subagent that goes on from its parent's conversation, which is seen to by itself",
-    ),
-    UNDONE: _Reason(
-        "answered, and the repair that it was answered on was undone",
-        ended="went on, until its repair was undone: its next prompt may be refused again",
-    ),
-}
-
-
-def ended_words(reason: str) -> str:
-    """Tell how sessions ended that are not stuck, by a finding's reason: its code, or a kind that a prompt clears."""
-    known = _REASONS.get(reason)
-    return known.ended if known is not None else "ended in a refusal that its next prompt clears"
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """A stuck session as a command shows it: what it is stuck on, and what would be (or was) done about it.
 
-    `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `_REASONS`.
+    `case` is its repair as it was planned, which has not begun yet. The code of `diagnosis` is a key of `REASONS`.
     """
 
     diagnosis: Diagnosis
@@ -166,7 +100,7 @@ class Finding:
     def cause(self) -> str:
         """What it is stuck on, in words, and as the stable code."""
         reason = self.diagnosis.reason
-        about = _REASONS[reason].cause if self.kind is None and reason in _REASONS else None
+        about = REASONS[reason].cause if self.kind is None and reason in REASONS else None
         return f"{about or cause(self.kind)} ({reason})"
 
     @property
@@ -291,7 +225,7 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         about = str(found.evidence.get("about", ""))
         reason = found.diagnosis.reason
         then = not_understood(recovery.context, store, failure) if reason == REFUSED else ""
-        says = _REASONS[reason].remedy.format(about=about, then=then)
+        says = REASONS[reason].remedy.format(about=about, then=then)
         return replace(found, action=says)
     found = replace(found, stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)

@@ -24,9 +24,10 @@ from recoveryd.cli.common import (
     stores_of,
     with_clients,
 )
-from recoveryd.cli.findings import Finding, ended_words, finding_ahead, finding_of, show_finding
+from recoveryd.cli.findings import Finding, finding_ahead, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes, to_nowhere
 from recoveryd.cli.progress import Bar
+from recoveryd.cli.reasons import ended_words
 from recoveryd.cli.repairing import repair_found
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line

@@ -11,6 +11,7 @@ from recoveryd.core.cause import Cause
 from recoveryd.core.collector import without_collector
 from recoveryd.core.command_line import command_line, going_by
 from recoveryd.core.diagnosis import (
+    BEFORE_REPAIR,
     COPIED,
     ELSEWHERE,
     OF_PARENT,
@@ -89,6 +90,7 @@ from recoveryd.core.version import __version__
 from recoveryd.core.violation import Claims, Violation, media_of
 
 __all__ = [
+    "BEFORE_REPAIR",
     "COPIED",
     "CUT_OFF",
     "ELSEWHERE",

@@ -15,10 +15,11 @@ UNREADABLE = "unreadable"  # nothing at all is known of the session
 ELSEWHERE = "refused_elsewhere"  # that is about something else than the history: an account, the network
 TAKEN_BACK = "taken_back"  # by its user, who took the refused turn back: what was refused may have gone with it
 COPIED = "refused_before_copy"  # in the session that this one is a copy of: it may have been repaired there
+BEFORE_REPAIR = "refused_before_repair"  # something else of the session was repaired since: what it names moved
 OF_SUBAGENT = "refused_subagent"  # for an unknown reason; the session that asked it went on since
 OF_PARENT = "refused_with_parent"  # a subagent that is sent its parent's conversation, which is seen to by itself
 UNDONE = "repair_undone"  # by its user, behind an answer: what was refused before is stored again
-_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, OF_SUBAGENT, OF_PARENT, UNDONE})
+_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, BEFORE_REPAIR, OF_SUBAGENT, OF_PARENT, UNDONE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,9 @@ class Finder(Protocol):
     def repaired_later(self, recorded: Diagnosis) -> bool:
         """Whether what a failure tells of was repaired after it, for another one: what is stored now it never met."""
 
+    def places_moved(self, recorded: Diagnosis) -> bool:
+        """Whether other parts may stand at the places that a failure names than did then."""
+
     def ids_started_again(self) -> Diagnosis | None:
         """Find ids because of which the client takes new prompts for old ones, or will."""
 
@@ -122,11 +125,13 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
 def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
     """Go on with the tree where the client's own doing is not the cause."""
     if look.kept is not None:
-        refused = find.still_refused(recorded, places=not look.copied) if recorded is not None else None
+        refused = None
+        if recorded is not None:
+            refused = find.still_refused(recorded, places=not (look.copied or find.places_moved(recorded)))
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)
-    elif recorded is not None and not look.newer and find.repaired_later(recorded):
+    elif recorded is not None and ((not look.newer and find.repaired_later(recorded)) or find.places_moved(recorded)):
         recorded = find.still_refused(recorded, places=False)
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None

@@ -77,6 +77,13 @@ class Upkeep:
         query = f"SELECT 1 FROM recovery WHERE edits > 0 AND (time * 1000 BETWEEN ?1 AND ?2 {undone}) LIMIT 1"  # noqa: S608
         return bool(self._file.read(query, (since, until)))
 
+    def written(self, session: str, since: int) -> list[Entry]:
+        """List the recoveries that wrote to a session, or were undone there, since a moment (milliseconds since the
+        epoch), in whichever store.
+        """
+        undone = "OR undone * 1000 >= ?2" if self._file.has("undone") else ""
+        return self._file.entries(f"WHERE session = ?1 AND edits > 0 AND (time * 1000 >= ?2 {undone})", session, since)
+
     def conflicts(self) -> list[Entry]:
         """List the recoveries that the client wrote over, newest first."""
         return self._file.entries("WHERE outcome = ? ORDER BY seq DESC", Outcome.CONFLICT)

@@ -19,8 +19,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from recoveryd.cli.declare import subparsers
-from recoveryd.cli.findings import _REASONS, Finding, ended_words
+from recoveryd.cli.findings import Finding
 from recoveryd.cli.parser import make_parser
+from recoveryd.cli.reasons import REASONS, ended_words
 from recoveryd.cli.scan import _show_elsewhere
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.core import UNDONE, Diagnosis, PastRecovery, diagnosis
@@ -165,7 +166,7 @@ def test_each_reason_that_is_not_stuck_is_told_in_words_of_its_own(code: str) ->
     """Also in the sum of `scan`, and never as a kind that its next prompt clears."""
     found = Finding(Diagnosis(Failure("st", "ses_1", "msg_1", 1), None, code=code), "A title")
     assert not found.stuck and found.elsewhere
-    assert found.cause == f"{_REASONS[code].cause} ({code})"
+    assert found.cause == f"{REASONS[code].cause} ({code})"
     assert ended_words(code) not in ("", ended_words(Kind.ASSISTANT_PREFILL))
 
 

@@ -189,6 +189,80 @@ def test_an_older_refusal_stands_where_all_that_was_repaired_since_was_taken_bac
     assert bench.recovery.attempt(case(tree.store, found.failure, found.kind)).outcome is Outcome.HEALED
 
 
+def moved(made: SessionBuilder) -> None:
+    """A call whose repair puts what was sent as "messages.2" into "messages.4", and images that were answered."""
+    made.user("go")
+    made.assistant(tool(), text("behind"))
+    made.user("look", file(data_url(png(4, 4))))
+    made.assistant("I see")
+    made.user("and these", file(data_url(png(5, 4))), file(data_url(png(6, 4))))
+    made.assistant("I see")
+
+
+def refused_image(made: SessionBuilder) -> None:
+    made.user("this", file(data_url(png(7, 4))), file(PICTURE))
+    words = FIRST.replace("messages.0.content.1", "messages.6.content.2")
+    made.assistant(error=api_error(words, 400))
+
+
+def is_left_alone(tree: Tree, bench: Bench, session: str, reason: str) -> None:
+    before, found = tree.files(), said(bench, tree.store, session)
+    assert found is not None and found.reason == reason
+    assert judged(bench, tree, session) is Next.NOTHING
+    bench.recovery.attempt(case(tree.store, found.failure, Kind.MEDIA_REJECTED))
+    assert tree.files() == before
+
+
+def test_a_place_that_it_names_does_not_hold_behind_a_repair_for_the_refusal_before_it(
+    tree: Tree, bench: Bench
+) -> None:
+    """An image is refused, its turn taken back, and a call healed: a sound image stands where that one was sent."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    moved(made)
+    made.failed("continue", api_error(MISSING, 400))
+    refused_image(made)
+    session = tree.keep(made)
+    take_back(tree, session)
+    found = said(bench, tree.store, session)
+    assert found is not None and found.kind is Kind.TOOL_RESULT_MISSING
+    assert bench.recovery.attempt(case(tree.store, found.failure, found.kind)).outcome is Outcome.HEALED
+    is_left_alone(tree, bench, session, "tool_result_missing")
+
+
+@pytest.mark.parametrize("then", ["taken back", "prompted"])
+def test_nor_behind_a_repair_for_another_refusal_whose_turn_is_gone(tree: Tree, bench: Bench, then: str) -> None:
+    """The refused image is kept, and stands elsewhere since."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    moved(made)
+    refused_image(made)
+    made.failed("continue", api_error(MISSING, 400))
+    session = tree.keep(made)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    take_back(tree, session)
+    if then == "prompted":  # the client takes the turn out of its store then
+        for message in (made.messages.pop(), made.messages.pop()):
+            (tree.root / "message" / session / f"{message['id']}.json").unlink()
+            for part in made.parts.pop(message["id"]):
+                (tree.root / "part" / message["id"] / f"{part['id']}.json").unlink()
+        write_over(next((tree.root / "session").rglob(f"{session}.json")), revert=None)
+        made.failed("go on", api_error(QUOTA, 429))
+        tree.keep(made)
+    is_left_alone(tree, bench, session, "refused_before_repair")
+
+
+def test_nor_once_a_repair_from_before_it_was_undone(tree: Tree, bench: Bench) -> None:
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    moved(made)
+    made.failed("continue", api_error(MISSING, 400))
+    session = tree.keep(made)
+    repair = bench.attempt(tree, session)
+    assert repair.outcome is Outcome.HEALED
+    made.failed("go on", api_error(FIRST.replace("messages.0", "messages.4"), 400))
+    tree.keep(made)
+    undo(tree.store, bench.ledger, bench.ledger.get(repair.id))
+    is_left_alone(tree, bench, session, "refused_before_repair")
+
+
 KIMI = {"providerID": "openrouter", "modelID": "moonshotai/kimi-k2-thinking"}
 
 
