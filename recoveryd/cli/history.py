@@ -21,10 +21,21 @@ from recoveryd.cli.common import (
     whose_of,
 )
 from recoveryd.cli.output import Result, diff, local_time, print_labelled, print_wrapped, render, show_changes, table
-from recoveryd.clients import Config, Store, Whose, is_abandoned
-from recoveryd.core import CUT_OFF, Change, Entry, Kind, NotFoundError, Outcome, RecoverydError, command_line, kind_info
+from recoveryd.clients import Config, Store, Whose
+from recoveryd.core import (
+    CUT_OFF,
+    Change,
+    Entry,
+    Kind,
+    NotFoundError,
+    Outcome,
+    RecoverydError,
+    RefusedError,
+    command_line,
+    kind_info,
+)
 from recoveryd.disk import private_files
-from recoveryd.heal import below, find_store, take_back
+from recoveryd.heal import find_store, take_back, why_not_undone
 from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind
 from recoveryd.settings import load_sound, may_forbid, paths
 from recoveryd.tell import NOT_AGAIN, cause
@@ -131,8 +142,7 @@ def show(arguments: argparse.Namespace) -> int:
         config = load_sound(Config, arguments.config or paths.config_file())[0]
         store = find_store(stores_of(config), ledger, entry.store)
         whose = whose_by(config, ledger)
-        newer = ledger.later(entry)
-        above = below(ledger, entry, newer) if newer else None
+        way_back = _way_back(config, ledger, entry, store) if changes else ""
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
@@ -150,21 +160,28 @@ def show(arguments: argparse.Namespace) -> int:
             out.print("Its originals are no longer in the ledger.")
         if entry.overwritten and entry.outcome not in CUT_OFF and changes:
             out.print(f"\nWhat it wrote over, as files: {command_line('ledger', 'export', entry.id)}")
-        elif entry.outcome in (Outcome.HEALED, *CUT_OFF) and changes:
+        elif way_back:
             out.print()
-            print_wrapped(out, _way_back(entry, store, above))
+            print_wrapped(out, way_back)
 
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 
 
-def _way_back(entry: Entry, store: Store | None, above: RecoverydError | None) -> str:
-    """Tell how a recovery is taken back. `above`: what `undo` says where newer ones of its session stand on it."""
+def _way_back(config: Config, ledger: Ledger, entry: Entry, store: Store | None) -> str:
+    """Tell how a recovery that has its originals is taken back as things are now, or why it can't be; "" of one that
+    is not there to be taken back.
+    """
+    if entry.outcome not in (Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF):
+        return ""
     originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
     if store is None:
         return f"Its store is not found: `{back}` says why. The originals, as files: {originals}"
-    if is_abandoned(store):
-        return f"Its client keeps its sessions elsewhere by now. The originals, as files: {originals}"
-    return f"To take it back: {back}" if above is None else f"{above.message} {above.hint}"
+    problem = why_not_undone(store, ledger, entry)
+    if isinstance(problem, RefusedError):
+        return f"{problem.message} {problem.hint}".strip()
+    if problem is not None:
+        return f"`{back}` would fail now: {problem.message} {problem.hint}".strip()
+    return f"To take it back: {back}" + (" (`dry_run` is set: it only shows that)" if config.dry_run else "")
 
 
 def _about(entry: Entry) -> str:

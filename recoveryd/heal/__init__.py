@@ -12,8 +12,7 @@ from recoveryd.heal.moved_stores import find_store, follow_moved
 from recoveryd.heal.propose import not_understood
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
-from recoveryd.heal.undo import finish_interrupted, take_back
-from recoveryd.heal.undo_obstacles import below
+from recoveryd.heal.undo import finish_interrupted, take_back, why_not_undone
 
 __all__ = [
     "Answer",
@@ -21,7 +20,6 @@ __all__ = [
     "Recovery",
     "Resumer",
     "ahead",
-    "below",
     "by_hand",
     "find_store",
     "finish_interrupted",
@@ -29,4 +27,5 @@ __all__ = [
     "not_understood",
     "recover_one",
     "take_back",
+    "why_not_undone",
 ]

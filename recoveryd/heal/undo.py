@@ -25,6 +25,7 @@ from recoveryd.core import (
     FormError,
     NotFoundError,
     Outcome,
+    RecoverydError,
     RefusedError,
     StoreError,
     command_line,
@@ -194,6 +195,15 @@ def take_back(
             wait_until_quiet(store, entry.session)
         changes = undo(store, ledger, entry, force=force, dry_run=dry_run)
         return ledger.get(entry.id), changes
+
+
+def why_not_undone(store: Store, ledger: Ledger, entry: Entry) -> RecoverydError | None:
+    """Tell what `undo` would raise for a recovery as things are now; None where it would be undone."""
+    try:
+        undo(store, ledger, entry, dry_run=True)
+    except RecoverydError as error:
+        return error
+    return None
 
 
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:

@@ -531,6 +531,43 @@ def test_of_a_recovery_below_a_newer_one_show_says_as_undo_does(tree: Tree, run:
     assert run("show", older)[1].endswith(f"\n{says}\n")
 
 
+@pytest.mark.parametrize("how", ["answered", "written over", "deleted", "conflict", "dry run", "unreadable"])
+def test_show_names_the_undo_that_works_now(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """By the check of `undo` itself: the way that it names is that which `undo` takes, or names."""
+    session = tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    name = newest(run)
+    if how == "answered":
+        tree.answered(session)
+    elif how == "written over":
+        write_over(tree.part(session, "text", 1), text="somebody wrote this")
+    elif how == "deleted":
+        shutil.rmtree(tree.root / "message" / session)
+        next(tree.root.glob(f"session/*/{session}.json")).unlink()
+    elif how == "conflict":
+        write_over(tree.part(session, "text", 1), text="somebody wrote this")
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            ledger.finish(name, Outcome.CONFLICT, "written over")
+    elif how == "dry run":
+        monkeypatch.setenv("RECOVERYD_DRY_RUN", "true")
+    else:
+        for path in (tree.root / "part").rglob("*.json"):
+            path.unlink()
+            path.mkdir()
+    files = tree.files()
+    told = " ".join(run("show", name)[1].split())
+    assert tree.files() == files
+    if how == "dry run":
+        assert told.endswith(f"To take it back: recoveryd undo {name} (`dry_run` is set: it only shows that)")
+        return
+    code, _, err = run("undo", name)
+    says = " ".join(err.removeprefix("recoveryd: ").split())
+    assert code and told.endswith(says)
+    assert ("would fail now" in told) is (how == "unreadable") is not told.endswith(f"recoveryd undo {name} --force")
+    if how != "unreadable":
+        assert run("undo", name, "--force")[0] == 0
+
+
 def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> None:
     tree.stuck(blank_answer, EMPTY)
     before = tree.files()
