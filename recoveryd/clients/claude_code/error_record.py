@@ -5,25 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from recoveryd.clients.claude_code import error_names
 from recoveryd.core import Json, RecordedError, texts_of
 
 _PREFIX = re.compile(r"^API Error: (?:\d{3} )?")
-# Its own names for what has nothing to do with the history. `server_error` is one where no server answered.
-_ELSEWHERE = frozenset(
-    {
-        "authentication_failed",
-        "oauth_org_not_allowed",
-        "cloud_credential_error",
-        "account_on_hold",
-        "verification_required",
-        "billing_error",
-        "rate_limit",
-        "overloaded",
-        "model_not_found",
-        "max_output_tokens",
-    }
-)
-_SERVER = "server_error"
 
 
 def is_refusal(line: Json) -> bool:
@@ -40,11 +25,13 @@ def read(line: Json) -> RecordedError:
     details = line.get("errorDetails")
     told = [texts, _PREFIX.sub("", re.sub(r"^\d{3} ", "", details))] if isinstance(details, str) else [texts]
     known = status if isinstance(status, int) and not isinstance(status, bool) else _status(line)
-    elsewhere = isinstance(name, str) and (name in _ELSEWHERE or (name == _SERVER and known is None))
+    cause = error_names.cause_of(line, known, " ".join(texts))
+    elsewhere = error_names.is_elsewhere(line, known)
     return RecordedError(
         texts=texts_of([*told, name] if elsewhere else told, frozenset()),  # its words alone may not say so
         name=name if isinstance(name, str) else "",
-        blameless=elsewhere,
+        cause=cause,
+        blameless=elsewhere or cause is not None,
         status=known,
         answered=known is not None,
     )

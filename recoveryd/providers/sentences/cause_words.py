@@ -48,4 +48,58 @@ WORDS = {
     ),
     Cause.ANSWER_LENGTH: "the length of the answer, which is at the model's limit. Send “continue”.",
     Cause.STOPPED: "a turn that was stopped, which is no failure.",
+    Cause.HOOK: "a hook that did not let the request out. Look at the client's hooks and plugins.",
+    Cause.DISK: (
+        "a disk without room, on which the client could not write. Make room there (there may be a quota, too), then "
+        "send the prompt again."
+    ),
+    Cause.CREDENTIALS: (
+        "the login or key that the client is set up with, which can't be used. The message itself says which: look at "
+        "the client's settings and environment variables."
+    ),
+    Cause.HEADER: (
+        "a header that can't be sent: of a key, or one that is set besides. Look for line breaks and odd characters in "
+        "the client's keys and environment variables."
+    ),
+    Cause.NETWORK_PLACE: (
+        "the network from which it is asked, which the provider does not serve. Look at the VPN or proxy, or ask from "
+        "another network."
+    ),
+    Cause.CERTIFICATE: (
+        "a certificate that could not be verified. Look at what stands between the client and the provider (proxy, "
+        "gateway, VPN), and at the authorities that the client trusts."
+    ),
+    Cause.PROXY: (
+        "something between the client and the provider (proxy, gateway, portal) that answers in its place, or changes "
+        "its answers. Look at that, or ask from another network."
+    ),
+    Cause.ACCOUNT_HOLD: (
+        "the account, which the provider holds back until it is verified or looked into. The message itself says what "
+        "to do."
+    ),
+    Cause.ASKS_USER: "a question of the client's that nobody answered. Send the prompt again, and answer it.",
+    Cause.MODEL_POLICY: (
+        "the models that the client's settings or its organization allow. Choose another one, or have this one allowed."
+    ),
+    Cause.MODEL_SWAPPED: (
+        "an answer of another model than may be used, which the client threw away. Send the prompt again, or choose "
+        "another model."
+    ),
+    Cause.MODE: "the mode in which the client works, which this plan or model does not have. Choose another mode.",
+    Cause.LONG_PROMPT: (
+        "the prompt, which is too long by itself and was not sent. Send less of it, or put it in a file and name that."
+    ),
+    Cause.REFILLED: (
+        "files or outputs so large that the conversation is full again after each compaction. Go back by a turn and "
+        "have less read at once, or start a new session."
+    ),
+    Cause.EMPTY_ANSWER: "an answer without a word. Send the prompt again.",
+    Cause.DECLINED: (
+        "the model, which declined to answer. Put what you asked in other words, go back by a turn, or choose another "
+        "model."
+    ),
+    Cause.POLICY: (
+        "a policy of the organization or gateway, which does not let through what was sent. Go back to before that, or "
+        "start a new session."
+    ),
 }

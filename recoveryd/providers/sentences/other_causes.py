@@ -44,6 +44,18 @@ _UNREAD = frozenset(
         Cause.KEY,
         Cause.NETWORK,
         Cause.OLD_CLIENT,
+        Cause.HOOK,
+        Cause.DISK,
+        Cause.CREDENTIALS,
+        Cause.HEADER,
+        Cause.NETWORK_PLACE,
+        Cause.CERTIFICATE,
+        Cause.PROXY,
+        Cause.ACCOUNT_HOLD,
+        Cause.ASKS_USER,
+        Cause.MODEL_POLICY,
+        Cause.MODE,
+        Cause.LONG_PROMPT,
     }
 )
 # Nor of these mostly: but "internal server error" stands around refusals, too.

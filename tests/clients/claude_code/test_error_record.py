@@ -21,7 +21,8 @@ def read(words: str, name: str, status: int | None = None) -> RecordedError:
         ("API Error: Something odd (no_response)", "server_error", "server"),
         ("API Error: Part of the response never arrived.", "server_error", "network"),
         ("Verify who you are to go on", "billing_error", "account"),
-        ("API Error: it was too long an answer", "max_output_tokens", "setting"),
+        ("API Error: it was too long an answer", "max_output_tokens", "length of the answer"),
+        ("API Error: The model has reached its context window limit.", "max_output_tokens", "fills the model"),
     ],
 )
 def test_an_error_of_the_clients_own_is_told_by_its_words_or_name(words: str, name: str, about: str) -> None:
