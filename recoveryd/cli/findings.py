@@ -34,7 +34,7 @@ from recoveryd.core import (
 )
 from recoveryd.diagnose import Assessment, Case, assess, is_put_back, left_alone, undone_repair
 from recoveryd.heal import Recovery, ahead, find_store, not_understood
-from recoveryd.ledger import Ledger
+from recoveryd.ledger import FORGOTTEN, Ledger
 from recoveryd.tell import cause, evidence_line, still_to_tell
 
 
@@ -213,7 +213,10 @@ def finding_ahead(store: Store, session: str, recovery: Recovery) -> Finding | N
 
 def _healed(found: Finding, known: Assessment, done: Entry) -> Finding:
     says = f"; {known.late}" if known.late else ""
-    action = done.detail if says in done.detail else done.detail + says
+    if done.detail == FORGOTTEN:
+        action = f"what was done is not known any more, as you had that forgotten{says}"
+    else:
+        action = done.detail if says in done.detail else done.detail + says
     return replace(found, action=action, recovery=done.id, healed=True, earlier=True)
 
 

@@ -35,8 +35,8 @@ from recoveryd.core import (
     kind_info,
 )
 from recoveryd.disk import private_files
-from recoveryd.heal import find_store, take_back, why_not_undone
-from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind
+from recoveryd.heal import UNDOABLE, find_store, take_back, why_not_undone
+from recoveryd.ledger import KindStats, Ledger, Upkeep, peek, stats_by_kind, without_originals
 from recoveryd.settings import load_sound, may_forbid, paths
 from recoveryd.tell import NOT_AGAIN, cause
 
@@ -157,7 +157,8 @@ def show(arguments: argparse.Namespace) -> int:
             out.print()
             show_changes(out, content, changes)
         elif entry.edits:
-            out.print("Its originals are no longer in the ledger.")
+            gone = f"{without_originals(entry)}. So what it changed can't be shown"
+            print_wrapped(out, f"{gone}{', nor undone' if entry.outcome in UNDOABLE else ''} any more.")
         if entry.overwritten and entry.outcome not in CUT_OFF and changes:
             out.print(f"\nWhat it wrote over, as files: {command_line('ledger', 'export', entry.id)}")
         elif way_back:
@@ -171,7 +172,7 @@ def _way_back(config: Config, ledger: Ledger, entry: Entry, store: Store | None)
     """Tell how a recovery that has its originals is taken back as things are now, or why it can't be; "" of one that
     is not there to be taken back.
     """
-    if entry.outcome not in (Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF):
+    if entry.outcome not in UNDOABLE:
         return ""
     originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
     if store is None:

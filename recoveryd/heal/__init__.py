@@ -12,9 +12,10 @@ from recoveryd.heal.moved_stores import find_store, follow_moved
 from recoveryd.heal.propose import not_understood
 from recoveryd.heal.recovery import Recovery
 from recoveryd.heal.resumer import Resumer
-from recoveryd.heal.undo import finish_interrupted, take_back, why_not_undone
+from recoveryd.heal.undo import UNDOABLE, finish_interrupted, take_back, why_not_undone
 
 __all__ = [
+    "UNDOABLE",
     "Answer",
     "Lifecycle",
     "Recovery",

@@ -34,9 +34,9 @@ from recoveryd.core import (
 from recoveryd.disk import recovery_lock
 from recoveryd.heal.cut_texts import remove_cut_texts
 from recoveryd.heal.undo_obstacles import answered, below, keys_of_lost, obstacle_of, own_turn
-from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
+from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id, without_originals
 
-_UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
+UNDOABLE = frozenset({Outcome.HEALED, Outcome.CONFLICT, *CUT_OFF})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +219,11 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
         raise RefusedError(f"{entry.id} is no repair, but what a forced undo wrote over.", hint)
     if entry.outcome is Outcome.UNDONE:
         raise RefusedError(f"{entry.id} was undone before.")
-    if entry.outcome not in _UNDOABLE:
+    if entry.outcome not in UNDOABLE:
         raise RefusedError(f"{entry.id} changed nothing ({entry.outcome}), so there is nothing to undo.")
     changes = ledger.changes(entry.id)
     if not changes:
-        raise NotFoundError(
-            f"The originals of {entry.id} are no longer in the ledger.", "They are kept as long as [ledger] says."
-        )
+        raise NotFoundError(f"{without_originals(entry)}. So it can't be undone any more.")
     if is_abandoned(store):
         says = f"{entry.id} can't be undone: its client keeps its sessions elsewhere by now."
         raise RefusedError(says, f"Its originals, as files: {command_line('ledger', 'export', entry.id)}")

@@ -5,7 +5,7 @@ Imports `core` and `disk`.
 
 from __future__ import annotations
 
-from recoveryd.ledger.export import export
+from recoveryd.ledger.export import export, without_originals
 from recoveryd.ledger.file import LedgerFile, is_there
 from recoveryd.ledger.images import digest, join_images
 from recoveryd.ledger.known_stores import KnownStores
@@ -41,4 +41,5 @@ __all__ = [
     "new_id",
     "peek",
     "stats_by_kind",
+    "without_originals",
 ]

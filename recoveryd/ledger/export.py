@@ -8,8 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recoveryd.core import Change, Entry, NotFoundError, RecoverydError, RefusedError
+from recoveryd.core import Change, Entry, NotFoundError, RecoverydError, RefusedError, command_line
 from recoveryd.disk import private_files
+from recoveryd.ledger.upkeep import FORGOTTEN
+
+
+def without_originals(entry: Entry) -> str:
+    """Tell, as a sentence without its end, why the ledger has no originals of a recovery."""
+    if entry.detail == FORGOTTEN:
+        forget = command_line("ledger", "forget")
+        return f"What {entry.id} did, and its originals, were forgotten at your wish (`{forget}`)"
+    if entry.edits == 0:
+        return f"{entry.id} changed nothing ({entry.outcome}), so there are no originals of it"
+    return f"The originals of {entry.id} are no longer in the ledger, which keeps them as long as `[ledger]` says"
 
 
 def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
@@ -19,7 +30,7 @@ def export(entry: Entry, changes: Sequence[Change], folder: Path) -> list[str]:
     NotFoundError when the ledger has no images of it any more; RefusedError when there is something at `folder`.
     """
     if not changes:
-        raise NotFoundError(f"The ledger has no originals of {entry.id} (any more).", "It keeps them as [ledger] says.")
+        raise NotFoundError(f"{without_originals(entry)}. So there is nothing to export.")
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError as error:

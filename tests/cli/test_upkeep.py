@@ -13,12 +13,13 @@ import pytest
 
 from recoveryd.cli.output import diff
 from recoveryd.clients import Config, Whose
-from recoveryd.core.model import Change, Kind, Outcome
+from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.diagnose import Context
 from recoveryd.disk import private_files
 from recoveryd.disk.locks import StoreLock
 from recoveryd.heal.recovery import Recovery
-from recoveryd.ledger.ledger import Ledger
+from recoveryd.ledger import Upkeep
+from recoveryd.ledger.ledger import Ledger, Record, new_id
 from recoveryd.ledger.stats import EndedRecovery, stats_by_kind
 from recoveryd.settings import overrides, paths
 from tests.conftest import Run
@@ -216,10 +217,31 @@ class TestLedger:
         did = as_json(run, "ledger", "forget", secretive, "--yes")
         assert did == {**would, "removed": True} and did["recoveries"] == [name] and did["bytes"] > 0
         assert holding(state, SECRET) == []
-        assert run("undo", name)[0] == 3
-        assert "no longer in the ledger" in run("show", name)[1]
+        for command in (["undo", name], ["undo", name, "--force"], ["ledger", "export", name]):
+            code, _, err = run(*command)
+            assert code == 3 and "were forgotten at your wish (`recoveryd ledger forget`)" in " ".join(err.split())
+        shown = " ".join(run("show", name)[1].split())
+        assert "were forgotten at your wish" in shown and shown.endswith("can't be shown, nor undone any more.")
+        for command in (["explain"], ["scan"]):
+            told = " ".join(run(*command, "--session", secretive)[1].split())
+            assert f"healed what was done is not known any more, as you had that forgotten ({name})" in told
         assert SECRET not in run("history")[1]
         assert run("ledger", "forget", "ses_unknown")[0] == 3
+
+    def test_what_has_no_originals_says_why(self, run: Run, tree: Tree, secretive: str) -> None:
+        """Pruned, or of what never was one."""
+        name, _ = healed(run)
+        with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+            Upkeep(ledger).clear([name], [])
+            none = Record(new_id(), Failure(str(tree.root), secretive, "msg_1", 0), "", None, "why")
+            ledger.record(none, Outcome.REFUSED)
+        for command in (["undo", name], ["ledger", "export", name]):
+            code, _, err = run(*command)
+            assert code == 3 and f"originals of {name} are no longer in the ledger" in err and "`[ledger]` says" in err
+        assert "can't be shown, nor undone any more." in " ".join(run("show", name)[1].split())
+        code, _, err = run("ledger", "export", none.id)
+        assert code == 3 and f"{none.id} changed nothing (refused)" in err
+        assert "originals of" not in run("show", none.id)[1]
 
     def test_forgetting_twice_says_that_nothing_was_left(self, run: Run, tree: Tree, secretive: str) -> None:
         healed(run)
