@@ -105,6 +105,9 @@ class Content(Protocol):
     def is_part(self, key: str) -> bool:
         """Whether the record of this key is a part of a message."""
 
+    def part_at(self, key: str, image: bytes) -> tuple[str, str] | None:
+        """Return the ids of message and part of this record; None where it is no part, or they are not known."""
+
     def homeless(self, changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
         """List the keys of the changes whose before-image is a part of a message that is not among `messages` (ids),
         nor comes back with them; or such a message itself, where the client deleted it since.
@@ -181,9 +184,7 @@ class Store(Protocol):
         """The reader of its records."""
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
-        """Name the sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all of
-        them.
-        """
+        """Name the sessions to look at after a write to `names` (a path below `watch_path`, cut up); None: all."""
 
     def exists(self) -> bool:
         """Whether there is a store yet."""

@@ -42,8 +42,8 @@ class Finder(Protocol):
     def repaired_later(self, recorded: Diagnosis) -> bool:
         """Whether what a failure tells of was repaired after it, for another one: what is stored now it never met."""
 
-    def places_moved(self, recorded: Diagnosis) -> bool:
-        """Whether other parts may stand at the places that a failure names than did then."""
+    def place_moved(self, recorded: Diagnosis) -> bool:
+        """Whether another part may stand at the place that a failure names than did then."""
 
     def ids_started_again(self) -> Diagnosis | None:
         """Find ids because of which the client takes new prompts for old ones, or will."""
@@ -127,11 +127,11 @@ def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Fi
     if look.kept is not None:
         refused = None
         if recorded is not None:
-            refused = find.still_refused(recorded, places=not (look.copied or find.places_moved(recorded)))
+            refused = find.still_refused(recorded, places=not (look.copied or find.place_moved(recorded)))
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)
-    elif recorded is not None and ((not look.newer and find.repaired_later(recorded)) or find.places_moved(recorded)):
+    elif recorded is not None and ((not look.newer and find.repaired_later(recorded)) or find.place_moved(recorded)):
         recorded = find.still_refused(recorded, places=False)
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None

@@ -23,7 +23,8 @@ from recoveryd.core import (
 from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
-from recoveryd.diagnose.earlier_repairs import as_refused, places_moved, repaired_later, stored_repair
+from recoveryd.diagnose.earlier_repairs import as_refused, repaired_later, stored_repair
+from recoveryd.diagnose.named_places import place_moved
 from recoveryd.providers import candidates, other_cause, speaks_of_length
 
 _BROKE_OFF = "The answer broke off: its beginning is stored, so the provider took the history. Send the prompt again."
@@ -49,7 +50,11 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     known = refused if refused is not None or other_cause(failure.error) else Diagnosis(failure, None)
     if known is not None and not look.of_parent and repaired_later(store, context.ledger, known) is not None:
         return Diagnosis(failure, None, error_evidence(failure), code=code)  # the turn it was repaired for is gone
-    if refused is not None and not look.of_parent and places_moved(store, context.ledger, refused):
+    if (
+        refused is not None
+        and not look.of_parent
+        and place_moved(context.clients.of(store), store, context.ledger, refused)
+    ):
         return Diagnosis(failure, None, error_evidence(failure), code=BEFORE_REPAIR)
     return _refused(store, look, failure, OF_PARENT if look.of_parent else "")
 
@@ -85,8 +90,8 @@ class _Finder:
     def repaired_later(self, recorded: Diagnosis) -> bool:
         return repaired_later(self._store, self._context.ledger, recorded) is not None
 
-    def places_moved(self, recorded: Diagnosis) -> bool:
-        return places_moved(self._store, self._context.ledger, recorded)
+    def place_moved(self, recorded: Diagnosis) -> bool:
+        return place_moved(self._client, self._store, self._context.ledger, recorded)
 
     def ids_started_again(self) -> Diagnosis | None:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())

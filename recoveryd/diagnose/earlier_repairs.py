@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
@@ -169,30 +169,6 @@ def repaired_later(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | No
     others = (one for one in _repairs(ledger, store, failure) if one.message != failure.message)
     alike = (one for one in others if _may_answer(one, found) and (not limit or one.sent <= limit))
     return next((one for one in alike if _answers(store, ledger, one, failure)), None)
-
-
-def places_moved(store: Store, ledger: Ledger, found: Diagnosis) -> bool:
-    """Whether a failure tells what it means by its place alone, and another part may stand there now: anything that
-    was sent then was repaired since for another failure, or put back.
-    """
-    failure, refused = found.failure, found.refused
-    if refused is None or refused.position is None or refused.ids:
-        return False
-    since = [one for one in Upkeep(ledger).written(failure.session, failure.time) if one.message != failure.message]
-    if not since:
-        return False
-    sent = {message.id for message in store.load(failure.session).until(failure.message).messages}
-    return any(_is_among(store, ledger, one, sent) for one in since)
-
-
-def _is_among(store: Store, ledger: Ledger, repair: Entry, messages: Collection[str]) -> bool:
-    """Whether a repair wrote to any of these messages. Of one whose originals are gone that is not known: yes."""
-    try:
-        made = store.located(ledger.changes(repair.id))
-    except RecoverydError:
-        return True
-    held = [replace(change, before=change.before or change.after) for change in made]
-    return not held or len(store.content.homeless(held, messages)) < len(held)
 
 
 def _may_answer(repair: Entry, found: Diagnosis) -> bool:

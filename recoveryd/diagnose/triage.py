@@ -15,11 +15,11 @@ from recoveryd.diagnose.earlier_repairs import (
     all_stand,
     as_refused,
     is_besides,
-    places_moved,
     repaired_later,
     unread_repair,
     vain_repairs,
 )
+from recoveryd.diagnose.named_places import place_moved
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -229,8 +229,8 @@ class _Finder:
     def repaired_later(self, recorded: Diagnosis) -> bool:
         return repaired_later(self._store, self._context.ledger, recorded) is not None
 
-    def places_moved(self, recorded: Diagnosis) -> bool:
-        return places_moved(self._store, self._context.ledger, recorded)
+    def place_moved(self, recorded: Diagnosis) -> bool:
+        return place_moved(self._client, self._store, self._context.ledger, recorded)
 
     def _to_be_read(self) -> bool:
         """Whether the session is to be read: as it is now it is not known to be sound."""

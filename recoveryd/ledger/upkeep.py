@@ -79,10 +79,11 @@ class Upkeep:
 
     def written(self, session: str, since: int) -> list[Entry]:
         """List the recoveries that wrote to a session, or were undone there, since a moment (milliseconds since the
-        epoch), in whichever store.
+        epoch), in whichever store, newest first.
         """
         undone = "OR undone * 1000 >= ?2" if self._file.has("undone") else ""
-        return self._file.entries(f"WHERE session = ?1 AND edits > 0 AND (time * 1000 >= ?2 {undone})", session, since)
+        when = f"(time * 1000 >= ?2 {undone})"
+        return self._file.entries(f"WHERE session = ?1 AND edits > 0 AND {when} ORDER BY seq DESC", session, since)
 
     def conflicts(self) -> list[Entry]:
         """List the recoveries that the client wrote over, newest first."""

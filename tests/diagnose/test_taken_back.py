@@ -257,8 +257,10 @@ def test_nor_once_a_repair_from_before_it_was_undone(tree: Tree, bench: Bench) -
     session = tree.keep(made)
     repair = bench.attempt(tree, session)
     assert repair.outcome is Outcome.HEALED
-    made.failed("go on", api_error(FIRST.replace("messages.0", "messages.4"), 400))
+    failed = made.failed("go on", api_error(FIRST.replace("messages.0", "messages.4"), 400))
+    failed["time"]["created"] = int(time.time() * 1000) + 1
     tree.keep(made)
+    time.sleep(0.01)
     undo(tree.store, bench.ledger, bench.ledger.get(repair.id))
     is_left_alone(tree, bench, session, "refused_before_repair")
 

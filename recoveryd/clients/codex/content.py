@@ -29,6 +29,11 @@ def is_part(key: str) -> bool:
     return key.startswith("line/")
 
 
+def part_at(key: str, image: bytes) -> None:
+    """Return none: a line is no part of its own."""
+    del key, image
+
+
 def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
     """List none: a line of a rollout belongs to its file alone."""
     del changes, messages

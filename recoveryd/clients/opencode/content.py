@@ -29,6 +29,11 @@ def is_part(key: str) -> bool:
     return key.startswith("part/")
 
 
+def part_at(key: str, image: bytes) -> tuple[str, str] | None:
+    """Return the ids of message and part that a record of OpenCode's is; None where it is no part."""
+    return (_message_of(key, image), _name(key)) if is_part(key) else None
+
+
 def homeless(changes: Sequence[Change], messages: Collection[str]) -> Collection[str]:
     """List the keys of the changes whose before-image is a part of a message of OpenCode's that is not among
     `messages`, nor comes back with them. Nothing can hold it: a row would have no message. And of those that edited a

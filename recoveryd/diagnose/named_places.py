@@ -1,0 +1,66 @@
+"""Tell whether the place that a failure names still is that of the part that stood there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from recoveryd.clients import Client, Store, is_store_of
+from recoveryd.core import Diagnosis, Edit, Entry, Failure, Outcome, RecoverydError, Session, edited
+from recoveryd.ledger import Ledger, Upkeep
+from recoveryd.providers import NO_RULES, named_block, rules_for
+
+
+def place_moved(client: Client, store: Store, ledger: Ledger, found: Diagnosis) -> bool:
+    """Whether a failure tells what it means by its place alone, and another part may stand there now: something was
+    repaired since for another failure, or put back. Where it is not known what stood there: yes.
+    """
+    failure, refused = found.failure, found.refused
+    if refused is None or refused.position is None or refused.ids:
+        return False
+    since = [one for one in Upkeep(ledger).written(failure.session, failure.time) if one.message != failure.message]
+    if not since:
+        return False
+    now = store.load(failure.session)
+    wires = client.wires(store, failure)
+    rules = rules_for(failure, wires)
+    then = _as_it_was(store, ledger, now, since, failure)
+    if then is None or rules is NO_RULES:
+        return True
+    asked = (wires[0].stored(replace(one.until(failure.message), revert=None)) for one in (then, now))
+    stood, stands = (named_block(rules, refused, one) for one in asked)
+    if stood is None or stands is None:
+        return stands is not None
+    return (stood.message_id, stood.part_id) != (stands.message_id, stands.part_id)
+
+
+def _as_it_was(
+    store: Store, ledger: Ledger, session: Session, since: Iterable[Entry], failure: Failure
+) -> Session | None:
+    """Take the repairs since a failure back in memory, newest first; None where it is not known how."""
+    there = {message.id for message in session.messages}
+    try:
+        for repair in since:
+            before = repair.time * 1000 < failure.time
+            if repair.outcome is Outcome.UNDONE and not before and is_store_of(store, repair.store):
+                continue  # it was put back
+            if before or repair.outcome is not Outcome.HEALED or repair.overwritten:
+                return None
+            edits = _taken_back(store, ledger, repair)
+            if edits is None:
+                return None
+            session = edited(session, (edit for edit in edits if edit.message_id in there))
+    except RecoverydError:
+        return None
+    return session
+
+
+def _taken_back(store: Store, ledger: Ledger, repair: Entry) -> list[Edit] | None:
+    edits: list[Edit] = []
+    for change in store.located(ledger.changes(repair.id)):
+        part = store.content.part_at(change.key, change.before or change.after or b"")
+        said = store.content.said(change.before) if change.before is not None else None
+        if part is None or (change.before is not None and said is None):
+            return None
+        edits.append(Edit(*part, said, ""))
+    return edits or None  # its originals are gone
