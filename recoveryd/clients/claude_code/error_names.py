@@ -36,7 +36,7 @@ _NARROW: Mapping[object, Cause] = MappingProxyType(
         "network_edge_blocked": Cause.NETWORK_PLACE,
         "tls_untrusted_ca": Cause.CERTIFICATE,
         "tls_cert_signature_failure": Cause.CERTIFICATE,
-        "gateway_content_type": Cause.PROXY,
+        "gateway_content_type": Cause.UNREADABLE_ANSWER,  # a proxy changed the answer
         "no_response": Cause.NETWORK,
         "connection_failed": Cause.NETWORK,
         "stream_idle_timeout": Cause.NETWORK,
@@ -86,6 +86,8 @@ def cause_of(line: Json, status: int | None, words: str) -> Cause | None:
         return Cause.DECLINED
     if _among(line.get("apiErrorType"), _OF_POLICY) or status == 451:
         return Cause.POLICY
+    if status == 407:  # a proxy asks for a login of its own
+        return Cause.PROXY
     if cut == "context_window" or (line.get("error") == "max_output_tokens" and "context window" in words):
         return Cause.FULL
     if line.get("apiError") == "provider_credentials" and remedy == "model_access":

@@ -24,6 +24,30 @@ FAMILIES = (
         r"|this version of [^|]{0,40}is no longer supported",
         Cause.OLD_CLIENT,
     ),
+    # Claude Code's own sentences, for which it has no narrower name, or that somebody copied.
+    (r"a mod's http\.fetch hook stopped this request", Cause.HOOK),
+    (r"the disk that holds the claude code config directory", Cause.DISK),
+    (
+        r"can't save to the keychain|your apikeyhelper script is failing|no llm gateway: a gateway set in your shell"
+        r"|could not load (aws|google cloud|azure) credentials|belongs to a disabled organization"
+        r"|your organization's gateway refused the request|gateway could not authenticate with its upstream",
+        Cause.CREDENTIALS,
+    ),
+    (
+        r"invalid anthropic_custom_headers|invalid request header from the environment"
+        r"|invalid [\w-]{1,60} header value from|invalid value for (distinct )?header \w",
+        Cause.HEADER,
+    ),
+    (r"request blocked before it reached anthropic's api", Cause.NETWORK_PLACE),
+    (r"auto mode (is unavailable for your plan|doesn't run on)", Cause.MODE),
+    (r"claude opus is not available with the claude pro plan", Cause.MODEL_ACCESS),
+    (r"the server routed this response to a model", Cause.MODEL_SWAPPED),
+    (r"autocompact is thrashing", Cause.REFILLED),
+    (r"the model returned an empty response \(retry also failed\)", Cause.EMPTY_ANSWER),
+    (r"exceeded the \d{1,9} output token maximum", Cause.ANSWER_LENGTH),
+    (r"empty or malformed response \(http \d{3}\)[^|]{0,200}body is an html page", Cause.PROXY),
+    (r"empty or malformed response \(http \d{3}\)", Cause.UNREADABLE_ANSWER),
+    (r"ssl certificate error", Cause.CERTIFICATE),
     (r"<title>(just a moment\.\.\.|attention required! \| cloudflare)", Cause.NETWORK),
     (r"temporarily limiting requests", Cause.RATE_LIMIT),  # Claude Code's, which says "not your usage limit" behind it
     (

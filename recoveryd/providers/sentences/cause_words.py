@@ -41,7 +41,10 @@ WORDS = {
         "a request that was no valid JSON when it arrived. Send the prompt again; if that fails too, look at "
         "what stands between the client and the provider (proxy, gateway, plugins), or update the client."
     ),
-    Cause.UNREADABLE_ANSWER: "an answer that the client could not read. Send the prompt again.",
+    Cause.UNREADABLE_ANSWER: (
+        "an answer that the client could not read. Send the prompt again; if that fails too, look at what stands "
+        "between the client and the provider (proxy, gateway), or choose another model."
+    ),
     Cause.SERVER: "the provider's server. Send the prompt again in a while.",
     Cause.ANSWER_FORM: (
         "the form of the answer that was asked for, which the model did not keep to. Send the prompt again."
