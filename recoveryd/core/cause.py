@@ -49,3 +49,4 @@ class Cause(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     DECLINED = "declined"  # by the model
     POLICY = "policy"  # of the organization or gateway, on what may be sent
+    PRIVACY = "privacy"  # what the account's settings say of whom its words may go to

@@ -17,8 +17,8 @@ _TOTAL = 48_000
 _NODES = 2_000
 _ROUNDS = 5
 _EXCERPT = 200  # characters
-# Fields of an answer that repeat what was sent: pydantic's, and Groq's.
-_REPEATED = frozenset({"input", "failed_generation"})
+# Fields of an answer that repeat what was sent: pydantic's, Groq's, and OpenRouter's.
+_REPEATED = frozenset({"input", "failed_generation", "flagged_input"})
 # The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what LiteLLM
 # finds invalid.
 _REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""

@@ -27,6 +27,7 @@ What stands around it
 - `unsent`: what is sent no more after a repair that does not tell so
 - `judge`: what the strict provider says of a session as it would be sent
 - `refused`: what the classifier says of an error as a test has it
+- `usual_errors`: what providers and gateways usually answer, in the forms that clients keep it in, and what it is about
 - `fake_client`: an HTTP server that answers as OpenCode does, or as nobody should
 - `fake_api`: an API on loopback: it listens, reads a request, sends an answer
 - `bus`: a D-Bus session with a notification service that answers, refuses or hangs

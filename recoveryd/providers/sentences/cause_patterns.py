@@ -6,7 +6,8 @@ from recoveryd.core import Cause
 
 # What says no more than that nothing is there: of no item, no message, no id.
 _NOTHING = (
-    r"\"(?:error|detail|message|title|status|code|type|path|timestamp)\" ?:|\b404\b|\b\d{4}-\d\d-[\dt:.+z-]*"
+    r"\"(?:error|detail|message|title|status|code|type|path|timestamp|request_id)\" ?:|\b404\b|\breq_\w{1,40}\b"
+    r"|\bnot found:(?= ?(?:[{<]|not found|file not found|404))|\b\d{4}-\d\d-[\dt:.+z-]*"
     r"|\b(?:api_?|ai_\w{1,20}|not_?found_?|unknown_?|invalid_request_)?error\b"
     r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
     r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
@@ -16,12 +17,13 @@ _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|c
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (
     (
-        r"tool_use_failed|failed to call a function\. please|tool call validation failed",  # first: it quotes any words
+        r"tool_use_failed|failed to call a function\. please|tool call validation failed"  # first: it quotes any words
+        r"|error parsing tool call",
         Cause.FAILED_CALL,
     ),
     (
         r"requires a newer version of (codex|claude code|opencode|kilo)\b|upgrade to the latest app or cli"
-        r"|this version of [^|]{0,40}is no longer supported",
+        r"|this version of [^|]{0,40}is no longer supported|requires kilo v\d|upgrade_required|client is outdated",
         Cause.OLD_CLIENT,
     ),
     # Claude Code's own sentences, for which it has no narrower name, or that somebody copied.
@@ -48,18 +50,42 @@ FAMILIES = (
     (r"empty or malformed response \(http \d{3}\)[^|]{0,200}body is an html page", Cause.PROXY),
     (r"empty or malformed response \(http \d{3}\)", Cause.UNREADABLE_ANSWER),
     (r"ssl certificate error", Cause.CERTIFICATE),
-    (r"<title>(just a moment\.\.\.|attention required! \| cloudflare)", Cause.NETWORK),
+    (
+        r"<title>(just a moment\.\.\.|attention required! \| cloudflare|403 forbidden|(access|web ?(page|site)) "
+        r"(denied|blocked)|error: the request could not be satisfied)"
+        r"|blocked by a gateway or proxy\. you may not have permission"  # OpenCode's, of any page with a 403
+        r"|error code: 10(0\d|10|12|20)\b|proxy authentication required|network authentication required"
+        r"|virtual network/firewall|public access is disabled|check your network settings",
+        Cause.PROXY,
+    ),
+    (
+        r"no endpoints (found|available) matching your|data collection is required for this model",
+        Cause.PRIVACY,
+    ),
     (r"temporarily limiting requests", Cause.RATE_LIMIT),  # Claude Code's, which says "not your usage limit" behind it
     (
         r"function_declarations\[",
         Cause.TOOLS,
     ),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
+    (r"(free|go|subscription)usagelimiterror", Cause.ACCOUNT),  # OpenCode's own service, which calls it a rate limit
+    (
+        # A limit in a while, though it says how to buy more.
+        r"rate limit (was |is |has been )?(reached|exceeded)\b|\b[rt]p[mdsh]\b|(minute|hour|day|second) limit exceeded"
+        r"|per_minute|throttling\.|resource has been exhausted \(e\.g\. check quota|fair usage policy"
+        r"|number of requests exceeded the quota",
+        Cause.RATE_LIMIT,
+    ),
     (
         r"credit.{0,40}(low|balance|required|exhausted)|available credits|balance is too low|insufficient.?balance"
-        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage limit|free tier"
-        r"|upgrade to (?!the latest|a newer)"
+        r"|quota|billing|insufficient.?(credit|fund)|payment|extra usage|usage.limit|free tier"
+        r"|upgrade to (?!the latest|a newer|an active)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
-        r"|budget has been exceeded|organization has been disabled|organization must be verified|余额|额度|欠费"
+        r"|budget has been exceeded|organization has been disabled|organization must be verified"
+        r"|余额|额度|欠费|使用上限|非活动状态"
+        r"|(any|add|low|depleted your[^|]{0,20}) credits?\b|spend(ing)? (cap|limit)|monthly limit exhausted"
+        r"|daily call limit|exceeded.?budget|(crossed|over) budget|budget_exceeded|account is in good standing"
+        r"|(account|organization)\b[^|]{0,60}\b(is suspended|been (locked|restricted|suspended))"
+        r"|(plan|subscription)\b[^|]{0,30}\b(has expired|inactive|not (yet )?(support|include))|requires a subscription"
         r"|out of credits|hit your spend cap"  # Codex', of a workspace
         # Claude Code's
         r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled|pooled group budget"
@@ -72,26 +98,36 @@ FAMILIES = (
     (
         r"rate.?limit|too many (requests|tokens\b.{0,9}(wait|per))|per.?(minute|min|day)\b|throttl"
         r"|resource.?(has been )?exhausted|rate increased too quickly|request limit reached|key limit exceeded"
-        r"|频繁|限流|速率|每分钟",
+        r"|频繁|限流|速率|每分钟|频率过高|并发数过高|too many connections|request rate is too high|slow down\b",
         Cause.RATE_LIMIT,
     ),
     (
-        r"model.{0,120}\bnot (exist|found),? or (you|your \w+) (may|do|does) not have access"
-        r"|use.case (form|details)",
+        r"((user|your) )?(location|country|region|territory) (is )?not supported|unsupported_country"
+        r"|unsupported (country|countries|location)|not available in your (country|region)",
+        Cause.PLACE,
+    ),
+    (
+        r"model[^|]{0,120}\bnot (exist|found),? or (you|your \w+( [\w-]+)?) (may|do|does) not have access"
+        r"|use.case (form|details)|not allowed (to access this model|to sample from)"
+        r"|access to (this |the )?model is (denied|not available)|access to model denied|model access (is )?denied"
+        r"|don't have access to the model|not found the model \S{1,80} or permission"
+        r"|feature_exclusive_model",
         Cause.MODEL_ACCESS,
     ),
-    (r"content violates usage guidelines", Cause.FILTER),  # xAI's, whose 403 speaks of a permission and names the key
+    (
+        r"not allowed (to access model|for your team)|is blocked at the (project|organization) level",
+        Cause.MODEL_POLICY,
+    ),
+    # xAI's, whose 403 speaks of a permission and names the key; OpenRouter's
+    (r"content violates usage guidelines|requires moderation on|blocked by guardrail", Cause.FILTER),
     (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
-        r"|signature (expired|verification)|jwt|security token|not have access|don't have access"
+        r"|signature (expired|verification)|jwt|security token|not have access|don't have access|unauthenticated"
+        r"|bearer token|not authorized to|operation not allowed|need to sign in"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         Cause.KEY,
-    ),
-    (
-        r"(user|your) (location|country|region) is not supported|unsupported (country|countries|location)",
-        Cause.PLACE,
     ),
     (
         r"system message must be (at the beginning|the first)",
@@ -105,7 +141,10 @@ FAMILIES = (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
         r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
-        r"|only supports function tools",
+        r"|only supports function tools|body \| tools\b|tools? (param|with mixed)|maximum tools limit"
+        r"|(tools?|function) (use|call|calling)\b[^|]{0,30}\b(not (supported|enabled)|unsupported)"
+        r"|not support (tools?|function calling)\b|parse grammar|json schema conversion failed"
+        r"|function name is duplicated|functiondeclaration",
         Cause.TOOLS,
     ),
     (
@@ -118,22 +157,33 @@ FAMILIES = (
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
         r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
         r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
+        r"|unknown parameter: .(?!input|messages)|thinking_budget|enable_thinking|thinking level|not support thinking"
+        r"|only works in thinking mode|reasoning_\w{1,20} is not supported|developer instruction is not enabled"
+        r"|prompt caching|default chat template|configure ai gateway|live search is deprecated"
+        r"|fields are not supported|requested parameters"
         r"|encrypted content is not supported with this model.{0,60}\binclude\b"
         r"|invalid value: .reasoning\.encrypted_content.\. supported values",
         Cause.SETTING,
     ),
     (
-        r"(not|that) support (image|vision|multimodal)|image input|unknown variant .{0,2}image_url",
+        r"(not|that) support (image|vision|multimodal)|image input|unknown variant .{0,2}image_url"
+        r"|is not a multimodal model|模型不支持.{0,4}图",
         Cause.NO_IMAGES,
     ),
     (
-        r"model.{0,60}\b(not found|not exist|not available|not supported|unavailable)|no endpoints found"
-        r"|on-demand throughput|unknown model|invalid model name|not found for api version|^model: "
-        r"|model.{0,60}\bnot accessible via|model identifier is invalid|not a valid model|invalid model( id\b|:)"
+        r"model[^|{]{0,60}\b(not found|not exist|not available|not supported|unavailable\b(?!_|\"))|no endpoints found"
+        r"|on-demand throughput|un(known|supported) model\b|not found for api version|(^|\| |\"message\": ?\")model: "
+        r"|model[^|]{0,60}\bnot accessible via|model identifier is invalid|not a valid model|invalid model\b"
+        r"|only supported in v1/|work with the specified model|unavailable for free|free promotion has ended"
+        r"|(free|alpha) period (of|for) this model|no such model|model names are|no (allowed )?providers available"
+        r"|no allowed providers|unable to access (non-serverless )?model|could not resolve the foundation model"
+        r"|model[^|]{0,90}\b(no longer|been decommissioned|end of (its )?life|as legacy|is disabled)"
+        r"|(not support|use of) (the )?\w{1,20} api\b|not supported for format|model has unloaded"
+        r"|function '[\da-f-]{8,36}': not found for account"
         r"|deployment.{0,60}\bnot (found|exist)|(deployment|(provider)?model)_?not_?found"
         r"|llm provider not provided|\bno models? (is |are )?loaded"
         r"|model (is |was )?(not |un)loaded|failed to load (the )?model"
-        r"|模型不存在|无可用渠道",
+        r"|模型不存在|无可用渠道|模型不支持",
         Cause.MODEL_CHOICE,
     ),
     (
@@ -143,16 +193,18 @@ FAMILIES = (
     (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
+        r"|could not route to|endpoint only accepts the path|default backend - 404"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         Cause.ADDRESS,
     ),
     (
         r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
-        r"|inappropriate content|content exists risk|can.t help with this\. start a new session|敏感|不安全|违规",
+        r"|inappropriate content|content exists risk|can.t help with this\. start a new session|敏感|不安全|违规"
+        r"|new_sensitive|unsafe or sensitive|prompt blocked|considered high risk",
         Cause.FILTER,
     ),
     (
-        r"could not parse the json body",
+        r"could not parse (the json|request) body|request body is not valid json",
         Cause.NO_JSON,
     ),
     (
@@ -161,12 +213,14 @@ FAMILIES = (
     ),
     (
         r"(the server had an error while|an error occurred while|our servers are|flex capacity)"
-        r" (processing your request|currently overloaded|unavailable)",
+        r" (processing your request|currently overloaded|unavailable)"
+        r"|gateway time-?out|inference connection error|has terminated: (exit|signal)|generate first token before",
         Cause.SERVER,
     ),
     (
         r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
-        r"|deadline exceeded|name resolution|unreachable|unresponsive|without sending|stream (closed|disconnected)"
+        r"|deadline.(exceeded|expired)|unable to reach|网络错误|name resolution|unreachable|unresponsive"
+        r"|without sending|stream (closed|disconnected)"
         r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"
         r"|response never arrived|went to sleep|network error|other side closed|premature close"
         r"|(^|\| )(type.?error: )?terminated( \||$)",
@@ -174,7 +228,9 @@ FAMILIES = (
     ),
     (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
-        r"|server.error|service is currently unavailable|serviceunavailable|at capacity|负载|过载|繁忙|不可用"
+        r"|server.error|service is currently unavailable|serviceunavailable|(at|over) capacity|负载|过载|繁忙|不可用"
+        r"|capacity temporarily exceeded|temporarily unavailable|high (load|traffic)|spikes in demand|访问量过大"
+        r"|unexpected error|not ready to serve|degraded function|model has crashed"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         Cause.SERVER,
     ),

@@ -73,8 +73,8 @@ WORDS = {
         "gateway, VPN), and at the authorities that the client trusts."
     ),
     Cause.PROXY: (
-        "something between the client and the provider (proxy, gateway, portal) that answers in its place, or changes "
-        "its answers. Look at that, or ask from another network."
+        "something between the client and the provider (proxy, firewall, gateway, portal) that answers in its place, "
+        "or changes its answers. Look at that, or ask from another network."
     ),
     Cause.ACCOUNT_HOLD: (
         "the account, which the provider holds back until it is verified or looked into. The message itself says what "
@@ -104,5 +104,9 @@ WORDS = {
     Cause.POLICY: (
         "a policy of the organization or gateway, which does not let through what was sent. Go back to before that, or "
         "start a new session."
+    ),
+    Cause.PRIVACY: (
+        "the account's privacy settings, which leave nobody who offers the model. Change them at the provider, or "
+        "choose another model."
     ),
 }

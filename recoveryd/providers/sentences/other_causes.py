@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from recoveryd.core import Cause, RecordedError
 from recoveryd.providers.sentences.cause_patterns import FAMILIES
@@ -16,14 +17,21 @@ _BEFORE: dict[object, str] = {  # said before anybody looks at the request
     401: "unauthorized",
     402: "payment",
     403: "forbidden",
+    407: "proxy authentication required",
     408: "timed out",
+    426: "upgrade_required",
     429: "rate limit",
+    451: "unsupported country",
+    511: "network authentication required",
 }
+_UNFILTERED = (401, 402, 408, 429)  # said of what was asked for, whatever it says
 _STATUS: dict[object, str] = {
     **_BEFORE,
     405: "method not allowed",
-    **dict.fromkeys(range(500, 600), "internal server error"),
+    **{status: "internal server error" for status in range(500, 600) if status not in _BEFORE},
 }
+# What a client puts before the words of an answer says no more than the status does; but of nothing found it does.
+_REASONS: dict[object, str] = {one.value: one.phrase.lower() for one in HTTPStatus if one is not HTTPStatus.NOT_FOUND}
 # As words of their own or behind a "_": a tool, a field or a block of any name may be spoken of.
 _PATTERNS = tuple((re.compile(rf"(?<![a-z])(?:{pattern})"), cause) for pattern, cause in FAMILIES)
 # A place in the history. Who names one has looked at it, whatever else is said.
@@ -56,6 +64,7 @@ _UNREAD = frozenset(
         Cause.MODEL_POLICY,
         Cause.MODE,
         Cause.LONG_PROMPT,
+        Cause.PRIVACY,
     }
 )
 # Nor of these mostly: but "internal server error" stands around refusals, too.
@@ -71,11 +80,18 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
         return error.cause
     said = sorted(error.texts[:8], key=lambda text: text == error.name)  # the client's own name for it comes last
     # Apart: "Bad Request" before "signature of ..." speaks of no "request signature".
-    text = _BLANKS.sub(" ", " | ".join(text[:_LOOKED_AT] for text in said)).strip().lower()
+    text = " | ".join(filter(None, (_but_reason(text[:_LOOKED_AT], error.status) for text in said)))
     if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return None
     known = (text, by_status.get(error.status, ""))
-    return next((cause for one in known for pattern, cause in _PATTERNS if pattern.search(one)), None)
+    causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
+    return next((cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED), None)
+
+
+def _but_reason(text: str, status: object) -> str:
+    """Return what one text of an error says, in lower case, without the reason that belongs to the status."""
+    said, reason = _BLANKS.sub(" ", text).strip().lower(), _REASONS.get(status, "")
+    return "" if said == reason else said.removeprefix(f"{reason}: ") if reason else said
 
 
 def other_cause(error: RecordedError) -> str | None:

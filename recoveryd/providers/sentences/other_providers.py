@@ -81,6 +81,7 @@ context_overflow
   Qwen, SGLang: range of input length should be | input length * exceeds the maximum
   vLLM, TGI: model's context length is only | tokens + max_new_tokens must be | tokens and max_new_tokens must not
   vLLM: longer than the maximum model length
+  TGI: inputs must have less than # tokens
   LM Studio: cannot truncate prompt with n_keep
   llama.cpp, LM Studio: available context size | greater than the context length | loaded with context length of only
   LM Studio, within an answer: reached context length of # tokens
@@ -117,6 +118,7 @@ SIZES = compiled(
     "must be <= #limit * given #asked inputs tokens and #output max_new_tokens",
     "context length of #limit tokens * #asked tokens from the input messages and #output tokens for the completion",
     "maximum context length of #limit tokens",
+    "inputs` must have less than #limit tokens given #asked",
     "sum of inputs tokens and max_new_tokens must not exceed #limit",
     "request #asked tokens exceeds the available context size #limit tokens",
     "available context size #limit tokens",
