@@ -61,15 +61,24 @@ def unpause(arguments: argparse.Namespace) -> int:
     found = overrides.paused(paths.state_dir(), now)
     ended = overrides.unpause(paths.state_dir())
     config = sound_of(arguments)[0]
-    hours = config.lookback_hours
-    over, on = "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
-    words = "It was not paused." if not ended else _goes_on(config, over, on)
+    if found is not None:
+        going = _goes_on(
+            config, "The pause is over, but nothing is repaired yet", "Repairs go on; what got stuck meanwhile"
+        )
+    else:
+        was = "The pause was over by itself." if ended else "It was not paused."
+        going = f"{was} {_goes_on(config, 'Nothing is repaired all the same', 'What gets stuck')}"
+    hours, old = config.lookback_hours, ""
     if found is not None and (found.since is None or now - found.since > hours * 3600):
         by_hand = f": `{command_line('scan', '--repair')}` does that" if _by_hand(config) else ""
-        words += f" What got stuck more than {hours:g} hours ago is not{by_hand}."
-    return render(
-        Result({"paused": False, "was": ended}, lambda out: print_wrapped(out, words)), as_json=arguments.json
-    )
+        old = f"What got stuck more than {hours:g} hours ago is not healed by itself{by_hand}."
+
+    def say(out: Console) -> None:
+        print_wrapped(out, going)
+        if old:
+            print_wrapped(out, old)
+
+    return render(Result({"paused": False, "was": found is not None}, say), as_json=arguments.json)
 
 
 def _goes_on(config: Config, not_yet: str, what: str) -> str:
@@ -80,7 +89,7 @@ def _goes_on(config: Config, not_yet: str, what: str) -> str:
         if found.stores and not found.running:
             idle = _idle(config, paths.state_dir())  # a start heals nothing then
             then = f" Nor would it, as it is configured: {idle}." if idle else f" To start it: {command_line('start')}"
-        return f"{not_yet}: {found.unrepaired}.{then}"
+        return f"{not_yet}: {found.unrepaired.removesuffix('.')}.{then}"
     return f"{what} is healed within a minute."
 
 

@@ -77,7 +77,21 @@ class TestPause:
         assert "paused" in run("status")[1]
         code, out, _ = run("unpause")
         assert code == 0 and "nothing runs that would. To start it: recoveryd start" in " ".join(out.split())
-        assert run("unpause")[1] == "It was not paused.\n"
+        told = _flat(run("unpause")[1])
+        assert told.startswith("It was not paused. Nothing is repaired all the same: nothing runs that would. To start")
+        assert as_json(run, "unpause")["was"] is False
+
+    def test_one_that_was_over_by_itself(self, run: Run, tree: Tree) -> None:
+        """It was not ended now, and is not what keeps repairs back."""
+        state = private_files.make_folder(paths.state_dir())
+        with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
+            overrides.pause(state, time.time() - 60, 1)
+            assert as_json(run, "unpause")["was"] is False
+            overrides.pause(state, time.time() - 60, 1)
+            told = "The pause was over by itself. What gets stuck is healed within a minute."
+            assert _flat(run("unpause")[1]) == told
+            overrides.pause(state, time.time() - 60)
+            assert as_json(run, "unpause")["was"] is True
 
     def test_nothing_goes_on_without_a_ledger(self, run: Run, tree: Tree) -> None:
         tree.stuck()
@@ -86,7 +100,7 @@ class TestPause:
         with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
             why = as_json(run, "status")["ledger_problem"]
             out = _flat(run("unpause")[1])
-        assert why and f"nothing is repaired yet: {_flat(why)}" in out
+        assert why and f"nothing is repaired yet: {_flat(why)}" in out and ".." not in out.replace(str(tree.root), "")
 
     @pytest.mark.parametrize(("span", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5d", 129_600)])
     def test_for_a_time(self, run: Run, tree: Tree, span: str, seconds: float) -> None:
