@@ -18,6 +18,6 @@ def metrics(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     stores = stores_of(config)
     with known_ledger() as ledger:
-        stuck = NeedsUser().find(Context(ledger, config, paths.state_dir()), stores)
-        sys.stdout.write(text(Upkeep(ledger).ended(), [one.store for one in stuck], whose_by(config, ledger).title))
+        stuck = NeedsUser().count(Context(ledger, config, paths.state_dir()), stores)
+        sys.stdout.write(text(Upkeep(ledger).ended(), stuck, whose_by(config, ledger).title))
     return OK

@@ -46,7 +46,7 @@ class Figures:
         if wait > 0:
             return wait if news else None
         self._ended, self._counted = ended, now
-        stuck = [one.store for one in self._needs_user.find(context, stores)]
+        stuck = self._needs_user.count(context, stores)
         self._otel.count(stuck)
         self._textfile.write(context.ledger, stuck)
         self._pause = max(_PAUSE_S, (time.monotonic() - now) / _SHARE)

@@ -9,15 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from recoveryd.core import Event, __version__
-from recoveryd.tell import DURABLE_BOUNDS, Callbacks
+from recoveryd.tell import DURABLE_BOUNDS, Callbacks, Stuck, stuck_by_client
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -36,7 +35,7 @@ class Otel:
 
     def __init__(self, endpoint: str | None, titles: Callable[[str], str]) -> None:
         self._titles = titles
-        self._stuck: Counter[str] = Counter()
+        self._stuck: Mapping[str, int] = {}
         self.on = False
         if endpoint is not None:
             try:
@@ -50,9 +49,9 @@ class Otel:
         """What tells it of a recovery that came to an end."""
         return Callbacks(on_complete=self._complete) if self.on else Callbacks()
 
-    def count(self, stuck: Iterable[str]) -> None:
-        """Count for each client the sessions that need their user; `stuck` is the store of each."""
-        self._stuck = Counter(map(self._titles, stuck))
+    def count(self, stuck: Stuck) -> None:
+        """Count for each client the sessions that need their user."""
+        self._stuck = stuck_by_client(stuck, self._titles)
 
     def close(self) -> None:
         """Send what is left, for two seconds at the most."""

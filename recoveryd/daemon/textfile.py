@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import DiskError
 from recoveryd.disk import private_files
 from recoveryd.ledger import Ledger, Upkeep
-from recoveryd.tell import METRICS_BEGIN, metrics
+from recoveryd.tell import METRICS_BEGIN, Stuck, metrics
 
 
 class Textfile:
@@ -24,8 +24,8 @@ class Textfile:
         """Whether there is such a file."""
         return self._path is not None
 
-    def write(self, ledger: Ledger, stuck: Iterable[str]) -> None:
-        """Write the file anew. `stuck`: the store of each session that needs its user. DiskError."""
+    def write(self, ledger: Ledger, stuck: Stuck) -> None:
+        """Write the file anew. DiskError."""
         if self._path is None:
             return
         text = metrics(Upkeep(ledger).ended(), stuck, self._titles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -38,6 +39,7 @@ class NeedsUser:
     def __init__(self) -> None:
         self._known: _Known = {}
         self._before: _Known = {}
+        self._listed: set[str] = set()  # those that could be
         self.unlisted: dict[str, str] = {}  # stores that could not be listed at the last call, and why
 
     def find(self, context: Context, stores: Iterable[Store]) -> list[Needing]:
@@ -46,10 +48,15 @@ class NeedsUser:
 
         Of a store that can't be listed, or is not there, nothing is said (`unlisted`).
         """
-        self.unlisted = {}
+        self.unlisted, self._listed = {}, set()
         known = Upkeep(context.ledger).newest(frozenset(Outcome))
         self._before, self._known = self._known, {}  # what is not there any more is forgotten
         return [needing for store in stores for needing in self._in_store(context, store, known)]
+
+    def count(self, context: Context, stores: Iterable[Store]) -> dict[str, int | None]:
+        """Count for each of the stores, by its id, what `find` lists. None: it can't be listed, so nobody knows."""
+        found = Counter(needing.store for needing in self.find(context, stores))
+        return {**{name: found[name] for name in self._listed}, **dict.fromkeys(self.unlisted)}
 
     def _in_store(self, context: Context, store: Store, known: Iterable[Entry]) -> Iterator[Needing]:
         newest = {entry.session: entry for entry in known if is_store_of(store, entry.store)}
@@ -62,6 +69,7 @@ class NeedsUser:
         except RecoverydError as error:
             self.unlisted[store.id] = error.in_a_line
             return
+        self._listed.add(store.id)
         alone = ignored_mark(context.state_dir)
         for session in sorted(recent | of_old):
             entry = newest.get(session)

@@ -11,7 +11,7 @@ from recoveryd.tell.desktop import Desktop, can_show
 from recoveryd.tell.event_words import log_prefix, still_to_tell
 from recoveryd.tell.failure_words import NOT_AGAIN, cause, evidence_line, next_step, remedy
 from recoveryd.tell.hooks import Commands
-from recoveryd.tell.metrics import DURABLE_BOUNDS, metrics
+from recoveryd.tell.metrics import DURABLE_BOUNDS, Stuck, metrics, stuck_by_client
 from recoveryd.tell.metrics import FIRST as METRICS_BEGIN
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.teller import Teller, show_undone
@@ -26,6 +26,7 @@ __all__ = [
     "Commands",
     "Desktop",
     "Notifier",
+    "Stuck",
     "Teller",
     "Toast",
     "can_show",
@@ -42,4 +43,5 @@ __all__ = [
     "safely",
     "show_undone",
     "still_to_tell",
+    "stuck_by_client",
 ]

@@ -18,15 +18,14 @@ _VERSION = "The version of recoveryd."
 
 
 Titles = Callable[[str], str]  # what people call the client of a store, by the store's id
+# How many sessions of a store, by its id, need their user. None: it can't be read, so nobody knows.
+Stuck = Mapping[str, int | None]
 
 
-def metrics(ended: Iterable[EndedRecovery], stuck: Iterable[str], titles: Titles) -> str:
-    """Write the metrics as a text, with a line for each series. `stuck`: the store of each session that
-    needs its user.
-    """
+def metrics(ended: Iterable[EndedRecovery], stuck: Stuck, titles: Titles) -> str:
+    """Write the metrics as a text, with a line for each series."""
     known = [(titles(one.store), one) for one in ended]
-    waiting = Counter(titles(store) for store in stuck)
-    clients = sorted({client for client, _ in known} | waiting.keys())
+    clients = sorted({client for client, _ in known})
     lines = [*_head("recoveries", "gauge", _RECOVERIES)]
     counts = Counter((client, one.kind or "unknown", one.outcome.value) for client, one in known)
     for (client, kind, outcome), count in sorted(counts.items()):
@@ -36,9 +35,21 @@ def metrics(ended: Iterable[EndedRecovery], stuck: Iterable[str], titles: Titles
         took = [one.seconds for name, one in known if name == client and _repaired(one) and one.seconds is not None]
         lines += _histogram("durable_seconds", client, took)
     lines += _head("stuck_sessions", "gauge", _STUCK)
-    lines += [_series("stuck_sessions", {"client": client}, waiting[client]) for client in clients]
+    waiting = stuck_by_client(stuck, titles)
+    lines += [_series("stuck_sessions", {"client": client}, count) for client, count in sorted(waiting.items())]
     lines += [*_head("version", "gauge", _VERSION), _series("version", {"version": __version__}, 1), "# EOF"]
     return "".join(f"{line}\n" for line in lines)
+
+
+def stuck_by_client(stuck: Stuck, titles: Titles) -> dict[str, int]:
+    """Count for each client the sessions that need their user. Of one with a store that can't be read there is no
+    number: 0 would be an all-clear.
+    """
+    unknown = {titles(store) for store, count in stuck.items() if count is None}
+    found: Counter[str] = Counter()
+    for store, count in stuck.items():
+        found[titles(store)] += count or 0
+    return {client: count for client, count in found.items() if client not in unknown}
 
 
 def _repaired(one: EndedRecovery) -> bool:

@@ -456,7 +456,7 @@ def test_every_outcome_is_counted_alike_by_all_who_count(run: Run, tree: Tree, t
     with pytest.MonkeyPatch.context() as patch, Ledger(paths.ledger_file(paths.state_dir())) as ledger:
         patch.setattr(manager, "status", said.append)
         ServiceStatus(manager).ready([tree.store], (), ledger, 0)
-        Textfile(tmp_path / "recoveryd.prom", lambda _: "OpenCode").write(ledger, ())
+        Textfile(tmp_path / "recoveryd.prom", lambda _: "OpenCode").write(ledger, {})
         assert sum(count_outcomes(Upkeep(ledger).ended(), time.time() + 60).values()) == 0
     assert f"{status['today']['healed']} " in said[0]
     in_file = series((tmp_path / "recoveryd.prom").read_text())

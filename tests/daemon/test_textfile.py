@@ -15,6 +15,7 @@ from prometheus_client.openmetrics import parser
 
 from recoveryd.clients import Config, SessionStatus, Stamp, Whose
 from recoveryd.clients.opencode.files.store import OpencodeFiles
+from recoveryd.clients.opencode.sqlite.store import OpencodeSqlite
 from recoveryd.core.errors import ConfigError, DiskError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.textfile import Textfile
@@ -61,14 +62,14 @@ def test_a_file_of_somebody_else_is_left(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         made = Textfile(file, TITLES)
         with pytest.raises(DiskError, match="no file of recoveryd"):
-            made.write(ledger, [])
+            made.write(ledger, {})
         made.remove()
         assert file.read_text() == "# mine\n"
         gone = Textfile(tmp_path / "nowhere" / "x.prom", TITLES)
         with pytest.raises(DiskError, match="can't be written to"):
-            gone.write(ledger, [])
+            gone.write(ledger, {})
         gone.remove()
-        Textfile(None, TITLES).write(ledger, [])
+        Textfile(None, TITLES).write(ledger, {})
 
 
 def test_what_is_no_file_is_left_and_holds_nothing_up(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_what_is_no_file_is_left_and_holds_nothing_up(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with Ledger(tmp_path / "ledger.db") as ledger:
         with pytest.raises(DiskError, match="no file of recoveryd"):
-            Textfile(pipe, TITLES).write(ledger, [])
+            Textfile(pipe, TITLES).write(ledger, {})
         Textfile(pipe, TITLES).remove()
     assert pipe.is_fifo()
 
@@ -167,6 +168,25 @@ def test_who_needs_the_user(run: Run, tree: Tree) -> None:
     assert series(run("metrics")[1])["recoveryd_stuck_sessions OpenCode"] == 1
     tree.answered(lost)
     assert json.loads(run("status", "--json")[1])["need_user"] == []
+
+
+def test_of_a_store_that_can_not_be_listed_there_is_no_number(run: Run, tree: Tree, tmp_path: Path) -> None:
+    """0 would be an all-clear; one that is not there any more has none either."""
+    tree.stuck(blank_answer, EMPTY)
+    assert run("scan", "--repair")[0] == 0
+    told = "recoveryd_stuck_sessions OpenCode"
+    assert series(run("metrics")[1])[told] == 0
+    database = tree.root.parent / "opencode-local.db"
+    database.write_bytes(b"no database " * 500)
+    assert told not in series(run("metrics")[1])
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        figures = Figures(Config(metrics=Metrics(textfile=tmp_path / "recoveryd.prom")), TITLES)
+        figures.tell(Context(ledger, Config(), tmp_path), [tree.store, OpencodeSqlite(database)], 0)
+    assert told not in series((tmp_path / "recoveryd.prom").read_text())
+    database.unlink()
+    assert series(run("metrics")[1])[told] == 0
+    tree.root.parent.rename(tmp_path / "elsewhere")
+    assert told not in series(run("metrics")[1])
 
 
 def test_what_is_refused_again_after_an_undo_needs_the_user(run: Run, tree: Tree) -> None:

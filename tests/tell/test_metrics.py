@@ -33,7 +33,7 @@ def read(reader: Any, text: str) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
 def test_what_they_say(reader: Any) -> None:
-    text = metrics(ENDED, [STORE], TITLES)
+    text = metrics(ENDED, {STORE: 1}, TITLES)
     said = read(reader, text)
     count = {key[2:]: value for key, value in said.items() if key[0] == "recoveryd_recoveries"}
     assert count == {
@@ -52,4 +52,14 @@ def test_what_they_say(reader: Any) -> None:
 
 @pytest.mark.parametrize("reader", [openmetrics, plain_text], ids=["OpenMetrics", "plain text"])
 def test_an_empty_ledger_is_sound_too(reader: Any) -> None:
-    assert [key[0] for key in read(reader, metrics([], [], TITLES))] == ["recoveryd_version"]
+    assert [key[0] for key in read(reader, metrics([], {}, TITLES))] == ["recoveryd_version"]
+
+
+def test_of_a_store_that_can_not_be_read_there_is_no_number() -> None:
+    """0 would be an all-clear, and so would the number of the client's other stores alone."""
+    said = read(openmetrics, metrics(ENDED, {STORE: None, "/other/storage": 2, "/home/me/.claude/projects": 0}, TITLES))
+    assert {key[1]: n for key, n in said.items() if key[0] == "recoveryd_stuck_sessions"} == {
+        TITLES("/home/me/.claude/projects"): 0
+    }
+    said = read(openmetrics, metrics(ENDED, {}, TITLES))
+    assert "recoveryd_stuck_sessions" not in {key[0] for key in said}, "its store is not there"
