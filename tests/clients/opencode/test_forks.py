@@ -194,7 +194,7 @@ def test_a_fork_that_is_configured_has_its_own_name_everywhere(tmp_path: Path) -
     assert load(Config, file, {}) == config
     told = metrics(
         [EndedRecovery(Kind.THINKING_SIGNATURE_INVALID, Outcome.HEALED, 1.0, 0.1, store.id)],
-        [],
+        {},
         whose.title,
     )
     assert 'client="My Fork"' in told
