@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from recoveryd.clients.claude_code import error_record
 from recoveryd.core import Cause, Kind, RecordedError
 from recoveryd.providers import classify, other_cause, turned_away
 from recoveryd.providers.sentences.cause_words import WORDS
+from tests.conftest import Run
+from tests.support.transcript import Transcript, call, text
 
 ODD = "API Error: Words that nobody knows"
 
@@ -121,3 +126,93 @@ def test_a_field_of_another_form_tells_nothing(value: Any) -> None:
     fields = dict.fromkeys(("apiError", "error", "apiErrorType", "apiErrorParams", "oauthRefreshDiskFull"), value)
     fields["oauthRefreshDiskFull"] = value if value is not True else "yes"
     assert read(stop=value, **fields).cause is None
+
+
+# What the real 2.1.332 wrote in front of a server that answers as each name of a case says; 2.1.330 writes the same.
+RECORDED: dict[str, dict[str, Any]] = {
+    line.pop("case"): line
+    for line in json.loads((Path(__file__).parents[2] / "data" / "claude_code_errors.json").read_text())
+}
+TOLD: dict[str, Cause | Kind | None] = {
+    **dict.fromkeys(("refusal", "refusal_details"), Cause.DECLINED),
+    **dict.fromkeys(("malformed_tool", "stall", "stall0", "midcut0", "garbled", "badgzip"), Cause.UNREADABLE_ANSWER),
+    "bedrockct": Cause.UNREADABLE_ANSWER,
+    **dict.fromkeys(("max_tokens", "cutblock"), Cause.ANSWER_LENGTH),
+    "ctx_window": Cause.FULL,
+    **dict.fromkeys(("dlp", "policy_blocked", "s451"), Cause.POLICY),
+    "too_old": Cause.OLD_CLIENT,
+    "r429": Cause.RATE_LIMIT,
+    **dict.fromkeys(("e401", "e401b", "e403", "hold", "html403", "profile", "nologin"), Cause.KEY),
+    **dict.fromkeys(("oauth401", "oauth403", "oauthorg"), Cause.KEY),
+    **dict.fromkeys(("e402", "credit", "oauth429", "r429long", "credits_out"), Cause.ACCOUNT),
+    **dict.fromkeys(("e404", "html404", "bedrockmodel"), Cause.MODEL_ACCESS),
+    **dict.fromkeys(("e500", "e529", "html502", "miderr", "overload503"), Cause.SERVER),
+    **dict.fromkeys(("orgdis", "keydis", "helper", "bedrock403", "bedrocknocred"), Cause.CREDENTIALS),
+    **dict.fromkeys(("vertex401", "foundry401"), Cause.CREDENTIALS),
+    **dict.fromkeys(("refused_conn", "hang", "midcut"), Cause.NETWORK),
+    **dict.fromkeys(("html200", "html302", "html407"), Cause.PROXY),
+    **dict.fromkeys(("customhdr", "badkey", "badtoken"), Cause.HEADER),
+    **dict.fromkeys(("effort", "automode"), Cause.SETTING),
+    "tls": Cause.CERTIFICATE,
+    "filter": Cause.FILTER,
+    "invalidmodel": Cause.MODEL_CHOICE,
+    "schema": Cause.TOOLS,
+    "autoplan": Cause.MODE,
+    "html400": None,
+    **dict.fromkeys(("e413", "pdf", "image"), Kind.MEDIA_REJECTED),
+    "toolong": Kind.CONTEXT_OVERFLOW,
+    "toolpair": Kind.TOOL_RESULT_MISSING,
+    "orphan": Kind.TOOL_RESULT_ORPHAN,
+    "dupid": Kind.TOOL_CALL_INVALID,
+}
+# Nobody looked at the history: an older refusal of it stands all the same.
+UNREAD = {
+    *(Cause.OLD_CLIENT, Cause.RATE_LIMIT, Cause.KEY, Cause.ACCOUNT, Cause.MODEL_ACCESS, Cause.SERVER),
+    *(Cause.CREDENTIALS, Cause.NETWORK, Cause.PROXY, Cause.HEADER, Cause.CERTIFICATE, Cause.MODE),
+}
+
+
+def test_what_the_real_client_records_is_told_by_its_cause() -> None:
+    mended = {case for case, line in RECORDED.items() if not error_record.is_refusal(line)}
+    assert mended == {"procimage"}
+    assert set(TOLD) == set(RECORDED) - mended
+    for case, expected in TOLD.items():
+        error = error_record.read(RECORDED[case])
+        refused = classify(error)
+        assert (refused.kind if refused is not None else None) is (expected if isinstance(expected, Kind) else None)
+        if not isinstance(expected, Kind):
+            told = f"It seems to be about {WORDS[expected]}" if expected is not None else None
+            assert other_cause(error) == told, case
+            assert turned_away(error) is (expected in UNREAD), case
+
+
+NAME = "messages.1.content.1.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,200}$'"
+
+
+def test_an_older_refusal_stands_behind_what_the_real_client_records_where_nobody_looked_at_the_history(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cases: dict[str, str] = {}
+    for case in TOLD:
+        made = Transcript(start=int(time.time() * 1000) - 90_000)
+        made.user("do it")
+        made.assistant(text("x"), call(name="no name!", call_id="toolu_1"))
+        made.result("toolu_1")
+        made.assistant(text("done"))
+        made.user("more")
+        made.refused(NAME)
+        made.user("once more")
+        made.add(RECORDED[case])
+        cases[made.session] = case
+        made.write(tmp_path / ".claude" / "projects")
+    code, out, _ = run("scan", "--json")
+    stuck = {cases[one["session"]]: one["kind"] for one in json.loads(out)["stuck"]}
+    assert code == 1
+    expected = {case: told for case, told in TOLD.items() if not isinstance(told, Cause)}
+    assert stuck == {**expected, **{case: Kind.TOOL_CALL_INVALID for case, told in TOLD.items() if told in UNREAD}}
+    for session, case in cases.items():
+        about = TOLD[case]
+        if isinstance(about, Cause) and about not in UNREAD:
+            told = json.loads(run("explain", "--session", session, "--json")[1])
+            assert WORDS[about] in told["action"], case
