@@ -124,7 +124,8 @@ def check_service(_: Patient) -> Iterator[Check]:
     if found not in ("none", "absent") and (refusal := asked.refusal()):
         yield fail("service", refusal.message, refusal.hint)
     elif found == "active" and not asked.starts_by_itself():
-        yield warn("service", "The service runs, but no login starts it: it is disabled.", f"{starts}, now and then")
+        says = "The service runs, but no login starts it: it is disabled."
+        yield warn("service", says, f"{command_line('install')} has it start at each login")
     elif found == "active":
         yield ok("service", "The service runs.")
     elif found == "failed":

@@ -65,11 +65,14 @@ def check_conflicts(patient: Patient) -> Iterator[Check]:
     watched = any(watched_by(store, patient.state_dir) for store in patient.stores)
     if found.pending and not watched:
         ids = [entry.id for entry in found.pending]
-        says = f"{len(ids)} cut off by a crash: {first_of(ids)}."
+        cut = "1 repair was" if len(ids) == 1 else f"{len(ids)} repairs were"
+        says = f"{cut} cut off by a crash: {first_of(ids)}."
         yield Check("conflicts", WARN, says, f"The next `{command_line('run')}` brings that to an end.", recoveries=ids)
     if found.conflicts:
         ids = [entry.id for entry in found.conflicts]
-        says = f"{len(ids)} of the repairs do not stand as they were written, and what is there stays: {first_of(ids)}."
+        one, many = "1 repair does not stand as it was", f"{len(ids)} repairs do not stand as they were"
+        stand = one if len(ids) == 1 else many
+        says = f"{stand} written, and what is there stays: {first_of(ids)}."
         hint = f"{command_line('show', ids[0])}; {command_line('scan')} tells what is stuck now."
         yield Check("conflicts", WARN, says, hint, recoveries=ids)
     if not found.conflicts and not (found.pending and not watched):

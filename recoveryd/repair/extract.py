@@ -63,7 +63,7 @@ def _tools(calls: Sequence[Block], room: int) -> str:
     if not calls:
         return ""
     counts = Counter(str(block.body.get("name")) for block in calls)
-    lines = ["Tools that were used: " + ", ".join(f"{name} {n} times" for name, n in counts.most_common(12))]
+    lines = ["Tools that were used: " + ", ".join(f"{name} {_times(n)}" for name, n in counts.most_common(12))]
     paths: dict[str, None] = {}
     for block in calls:
         given = block.body.get("input")
@@ -75,6 +75,10 @@ def _tools(calls: Sequence[Block], room: int) -> str:
     if paths:
         lines.append("Files, the latest first: " + _short(", ".join(reversed(paths)), max(200, room)))
     return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _lines(texts: Sequence[str], room: int) -> str:

@@ -182,8 +182,9 @@ def _replaced(session: Session, marker: Message, edits: Sequence[Edit]) -> int:
 
 def _listed(counts: Counter[str]) -> str:
     """ "38 messages, bash 20, read 11" """
-    tools = [f"{n} messages" if name == "messages" else f"{name} {n}" for name, n in counts.most_common(8)]
-    return ", ".join(tools) + (" and others" if len(counts) > 8 else "")
+    messages = "1 message" if counts["messages"] == 1 else f"{counts['messages']} messages"
+    seen = [messages if name == "messages" else f"{name} {n}" for name, n in counts.most_common(8)]
+    return ", ".join(seen) + (" and others" if len(counts) > 8 else "")
 
 
 def deeds_by_place(places: Sequence[str], actions: Sequence[str], kind: Kind | None, *, done: bool = True) -> list[str]:

@@ -346,6 +346,12 @@ class TestStores:
         tree.stuck()
         monkeypatch.setattr(doctor_checks, "_LOOK_S", -1.0)
         assert "0 sessions were looked at; there are more" in one("strangers", patient(state, tree.store)).says
+        tree.stuck()
+        monkeypatch.setattr(doctor_checks, "_LOOK_S", 1.5)
+        clock = iter([0.0, 1.0, 2.0])  # time for one
+        monkeypatch.setattr(doctor_checks, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        [said] = doctor_checks.check_strangers([(tree.store, generations.JSON)])
+        assert "1 session was looked at; there are more" in said.says
 
 
 class TestWrap:
@@ -608,7 +614,10 @@ class TestLedger:
             heal(ledger, "raaa", tree.store, "ses_1", Outcome.CONFLICT)
             heal(ledger, "rbbb", tree.store, "ses_2", Outcome.PENDING)
         cut, over = of("conflicts", patient(state, tree.store))
-        assert "rbbb" in cut.says and "raaa" in over.says
+        assert (cut.says, over.says) == (
+            "1 repair was cut off by a crash: rbbb.",
+            "1 repair does not stand as it was written, and what is there stays: raaa.",
+        )
         with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):  # it is being repaired just now
             assert "raaa" in one("conflicts", patient(state, tree.store)).says
 

@@ -80,7 +80,8 @@ def check_strangers(stores: Sequence[tuple[OpencodeStore, Generation]]) -> Itera
         if generation is not generations.JSON:
             continue  # rows: nothing else can lie between them
         found, looked, complete = _strange_files(one, deadline)
-        some = "" if complete else f" ({looked:,} sessions were looked at; there are more)"
+        sessions = "1 session was" if looked == 1 else f"{looked:,} sessions were"
+        some = "" if complete else f" ({sessions} looked at; there are more)"
         if found:
             these = f"{first_of(found)}{some}"
             yield warn(
