@@ -17,6 +17,7 @@ from recoveryd.core import Json, Message, Part, Session, StoreError, clean
 MAX_SESSION = 256 * 1024 * 1024  # bytes that the lines of a conversation may take in memory, about
 _TITLE = 60  # characters
 _LARGE = 1 << 20
+_NAMED = 24  # characters of its id by which a line is taken back: the client's ids of its blocks begin so
 _NEAR_MS = 5_000  # a line whose parent is not there belongs to the one before it, if that is no older
 _SENT_OUT = b'{"type":"api-request'  # what was sent, for the client's own eyes: most of a large file
 REQUEST = _SENT_OUT + b'",'  # of it, the lines that name the model
@@ -129,7 +130,13 @@ def chain(found: Transcript) -> list[Line]:
         seen.add(at.uuid)
         way.append(at)
         at = _parent(at, found, order, place, seen)
-    return _with_siblings(way[::-1], order)
+    return _without_retracted(_with_siblings(way[::-1], order))
+
+
+def _without_retracted(lines: Sequence[Line]) -> list[Line]:
+    """Leave out what the client took back: an answer that a safeguard stopped, or whose call could not be parsed."""
+    gone = {uuid[:_NAMED] for line in lines for uuid in line.retracted}
+    return [line for line in lines if line.type == "system" or line.uuid[:_NAMED] not in gone]
 
 
 def _as_compacted(lines: Mapping[str, Line]) -> Mapping[str, Line]:

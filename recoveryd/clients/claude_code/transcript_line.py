@@ -18,6 +18,7 @@ _BY_CLIENT = "<synthetic>"  # the model of what the client says itself
 _TOLD = ("[Request interrupted by user", "<local-command-", "<bash-", "<command-name>/")
 _COMMAND = "<command-"  # begins what stands for a command that the user gave
 COMPACTED = "compact_boundary"  # a system line: what stands before it is not sent any more
+_FELL_BACK = "model_refusal_fallback"  # a system line: another model answers what this one declined
 _GIVEN = "local_command"  # a system line that is sent as the user's
 
 
@@ -73,6 +74,13 @@ class Line:
     def refused(self) -> bool:
         """Whether it is the client's own word about an error."""
         return self.data.get("isApiErrorMessage") is True
+
+    @property
+    def retracted(self) -> list[str]:
+        """The lines that the client took back with this one, by their ids."""
+        tells = self.type in SENT or (self.type == "system" and self.data.get("subtype") == _FELL_BACK)
+        named = self.data.get("retractedMessageUuids") if tells else None
+        return [uuid for uuid in named if isinstance(uuid, str)] if isinstance(named, list) else []
 
     @property
     def copied(self) -> bool:

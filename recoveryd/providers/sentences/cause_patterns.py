@@ -48,7 +48,7 @@ FAMILIES = (
     (r"the model returned an empty response \(retry also failed\)", Cause.EMPTY_ANSWER),
     (r"exceeded the \d{1,9} output token maximum", Cause.ANSWER_LENGTH),
     (r"empty or malformed response \(http \d{3}\)[^|]{0,200}body is an html page", Cause.PROXY),
-    (r"empty or malformed response \(http \d{3}\)", Cause.UNREADABLE_ANSWER),
+    (r"empty or malformed response \(http \d{3}\)|zliberror fetching", Cause.UNREADABLE_ANSWER),
     (r"ssl certificate error", Cause.CERTIFICATE),
     (
         r"<title>(just a moment\.\.\.|attention required! \| cloudflare|403 forbidden|(access|web ?(page|site)) "

@@ -63,6 +63,12 @@ def _leaf_before_compaction(made: Transcript) -> None:
     made.user("S", isCompactSummary=True)
 
 
+def _taken_back(made: Transcript, kind: str, **fields: object) -> None:
+    """A line behind the second answer that takes it back, if it is of a type that does."""
+    named = [str(made.line(3)["uuid"])[:24] + "0" * 12, 7]
+    made.add({"type": kind, "message": {}, "isMeta": True, "retractedMessageUuids": named, **fields})
+
+
 BREAKS: dict[str, tuple[Break, list[object]]] = {
     "a line names a later one": (lambda t: t.line(2).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
     "a line names itself": (lambda t: t.line(3).update(parentUuid=t.line(3)["uuid"]), ["a", "b", "c", "d"]),
@@ -71,6 +77,13 @@ BREAKS: dict[str, tuple[Break, list[object]]] = {
     "a line far behind names one that is not there": (_later, ["c", "d"]),
     "a subagent's line behind the leaf": (_leaf_before_sidechain, ["a", "b", "a", "c", "d"]),
     "another branch behind the leaf": (_other_branch, ["a", "b"]),
+    "an answer taken back": (lambda t: _taken_back(t, "user"), ["a", "b", "c"]),
+    "an answer taken back by a notice": (
+        lambda t: _taken_back(t, "system", subtype="model_refusal_fallback"),
+        ["a", "b", "c"],
+    ),
+    "an answer that a line of another type names": (lambda t: _taken_back(t, "system"), ["a", "b", "c", "d"]),
+    "a list of no form": (lambda t: _taken_back(t, "user", retractedMessageUuids="x"), ["a", "b", "c", "d"]),
     "a compaction behind the leaf": (_leaf_before_compaction, ["S"]),
     "an id twice": (lambda t: _again(t, message={"role": "user", "content": "other"}), ["a", "b", "other", "d"]),
     "an id twice, elsewhere": (lambda t: _again(t, parentUuid=t.line(0)["uuid"]), ["a", "c", "d"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from tests.e2e import replies
 from tests.e2e.claude_code.shapes import Shape
@@ -641,7 +642,65 @@ def _hollow(t: Transcript) -> None:
     t.assistant(text("done"))
 
 
+def _retracted(t: Transcript, *, by: str, names: str) -> None:
+    """A reply that the client takes back, as its tool call could not be parsed, or a safeguard stopped it."""
+    t.user("q")
+    gone = t.assistant(text("taken back"), call(call_id="t0"), stop="end_turn")
+    if names == "with a result":
+        gone.append(t.user([_gave("t0", "1")]))
+    elif names == "the call alone":
+        gone = gone[1:]
+    listed: dict[str, Any] = {"retractedMessageUuids": gone}
+    if by == "notice":
+        models = {"originalModel": "a", "fallbackModel": "b"}
+        fields = {"trigger": "refusal", "direction": "retry", "scope": "session", "isMeta": False, **models, **listed}
+        t.add({"type": "system", "subtype": "model_refusal_fallback", "content": "x", "level": "warning", **fields})
+    elif by == "nudge":
+        t.user("Your tool call could not be parsed.", isMeta=True, **listed)
+    else:
+        t.refused("x", apiError="malformed_tool_use_exhausted", **listed)
+        t.user("again")
+    t.assistant(text("done"))
+    t.user("next")
+    t.assistant(text("a"))
+
+
+def _retracted_and_removed(t: Transcript, later_ms: int) -> None:
+    """Mostly the client takes such a reply out of the file, too: what came behind it names a line that is not there."""
+    _two_turns(t)
+    t.user("q")
+    t.ms += later_ms
+    gone = t.assistant(text("taken back"))
+    t.lines.pop()
+    t.add({"type": "attachment", "attachment": {"type": "date", "date": "2026-11-22"}})
+    t.user("Your tool call could not be parsed.", isMeta=True, retractedMessageUuids=gone)
+    t.assistant(text("done"))
+
+
+def _ended(t: Transcript, stop: str = "stop_sequence", **fields: Any) -> None:
+    """A turn that ended with an error of which the client has a name of its own."""
+    t.user("q")
+    t.assistant(text("one"))
+    t.user("two")
+    t.refused("x", **fields)
+    t.line(-1)["message"]["stop_reason"] = stop
+    t.user("three")
+    t.assistant(text("four"))
+
+
 CHAINS: Mapping[str, Shape] = {
+    **{
+        f"retracted-{by}-{names.replace(' ', '-')}": partial(_retracted, by=by, names=names)
+        for by in ("notice", "nudge", "error")
+        for names in ("all", "the call alone", "with a result")
+    },
+    "retracted-and-removed": partial(_retracted_and_removed, later_ms=1_000),
+    "retracted-and-removed-late": partial(_retracted_and_removed, later_ms=60_000),
+    "ended-declined": partial(_ended, stop="refusal", refusedMessageId="msg_1"),
+    "ended-dlp": partial(_ended, apiError="dlp_request_denied"),
+    "ended-thrashing": partial(_ended, apiError="autocompact_thrashing"),
+    "ended-over-context": partial(_ended, apiError="message_over_context_limit"),
+    "ended-unattended": partial(_ended, apiError="unattended_start_unconfirmed"),
     "hollow": _hollow,
     "killed-none-written": _killed,
     "killed-one-written": partial(_killed, written=("t1", "t2")),
