@@ -50,3 +50,9 @@ class Cause(StrEnum):
     DECLINED = "declined"  # by the model
     POLICY = "policy"  # of the organization or gateway, on what may be sent
     PRIVACY = "privacy"  # what the account's settings say of whom its words may go to
+    BUDGET = "budget"  # of one session
+    SANDBOX = "sandbox"  # of the client's, for commands
+    DENIALS = "denials"  # of what the model wanted to do
+    BUSY = "busy"  # a turn under way
+    BROKEN_OFF = "broken_off"  # an answer, and nobody says why
+    CLIENT = "client"  # that failed by itself

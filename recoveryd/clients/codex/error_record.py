@@ -5,27 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from recoveryd.clients.codex import error_names
 from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
 
-# Its own names for errors that are about something else than the history, where no status says otherwise.
-_BLAMELESS = frozenset(
-    {
-        "usage_limit_exceeded",
-        "server_overloaded",
-        "unauthorized",
-        "internal_server_error",
-        "http_connection_failed",
-        "response_stream_connection_failed",
-        "response_stream_disconnected",
-        "response_too_many_failed_attempts",
-        "sandbox_error",
-        "session_budget_exceeded",
-    }
-)
-_OF_THE_HISTORY = frozenset({400, 404, 409, 413, 415, 422})
 _OVERFLOW = "context_window_exceeded"
 # What it writes before an error where the history was to be compacted, by a provider that is named "OpenAI" (0.169.0).
 _COMPACTING = "Error running remote compact task: "
+# And before what a provider said in a stream that it had begun, or what became of that.
+_OF_STREAM = "stream disconnected before completion:"
 # What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
 _STATUS = re.compile(r"unexpected status (\d{3})\b")
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
@@ -39,8 +26,10 @@ def read_copied(text: str) -> RecordedError | None:
     record = parsed(text)
     if isinstance(record, Mapping) and "codex_error_info" in record:
         return read(record)
-    found = read({"message": _SHOWN.sub("", text.strip())})
-    return found if found.kind is not None else None
+    shown = _SHOWN.sub("", text.strip())
+    found = read({"message": shown})
+    own = found.kind is not None or found.cause is not None or _words(shown)[1]
+    return found if own else None
 
 
 def read(error: object) -> RecordedError:
@@ -53,22 +42,27 @@ def read(error: object) -> RecordedError:
     info = record.get("codex_error_info")
     name = info if isinstance(info, str) else next(iter(info), "") if isinstance(info, Mapping) else ""
     message = record.get("message")
-    text = message.removeprefix(_COMPACTING) if isinstance(message, str) else ""
+    text, of_stream = _words(message) if isinstance(message, str) else ("", False)
     found = _STATUS.match(text)
     status = int(found[1]) if found else _status_in(info)
     url = _URL.search(text[-2100:]) if found else None
-    blameless = name in _BLAMELESS if status is None else status not in _OF_THE_HISTORY
-    said = info.replace("_", " ") if blameless and isinstance(info, str) else ""  # its own sentence may not say it
+    cause = error_names.cause_of(str(name), text, of_stream=of_stream)
     return RecordedError(
-        texts=texts_of({"message": message, "said": said}),
+        texts=texts_of(text if text and cause is None else message),
         name=str(name),
         kind=Kind.CONTEXT_OVERFLOW if name == _OVERFLOW else _by_body(parsed(text)),
-        blameless=blameless,
+        cause=cause,
         status=status,
         url=url[1] if url else "",
-        answered=not blameless,
+        answered=status is not None or cause is None,
         continued=_by_websocket(parsed(text)),
     )
+
+
+def _words(message: str) -> tuple[str, bool]:
+    """Return a message without what Codex puts before a provider's words, and whether those came in a stream."""
+    text = message.removeprefix(_COMPACTING)
+    return text.removeprefix(_OF_STREAM).lstrip(), text.startswith(_OF_STREAM)
 
 
 def _by_body(body: object) -> Kind | None:

@@ -109,4 +109,19 @@ WORDS = {
         "the account's privacy settings, which leave nobody who offers the model. Change them at the provider, or "
         "choose another model."
     ),
+    Cause.BUDGET: (
+        "the budget that was set for this session, which is used up. Have it raised where it was set, or start a new "
+        "session."
+    ),
+    Cause.SANDBOX: "the client's sandbox, in which a command could not be run. Look at its settings for that.",
+    Cause.DENIALS: (
+        "actions of the model that were denied too often, so that the client ended the turn. Say what it is to do "
+        "instead, or look at the client's rules for approvals."
+    ),
+    Cause.BUSY: "a turn that was under way, which nothing can be done beside. Do it again once that has ended.",
+    Cause.BROKEN_OFF: (
+        "an answer that broke off, and why is not told. Send the prompt again; if it breaks off each time, look at the "
+        "connection and at what stands between the client and the provider (proxy, gateway)."
+    ),
+    Cause.CLIENT: "the client itself, which failed. Start it again and send the prompt again, or update it.",
 }

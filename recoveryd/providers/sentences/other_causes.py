@@ -65,10 +65,12 @@ _UNREAD = frozenset(
         Cause.MODE,
         Cause.LONG_PROMPT,
         Cause.PRIVACY,
+        Cause.BUDGET,
+        Cause.BUSY,
     }
 )
 # Nor of these mostly: but "internal server error" stands around refusals, too.
-_TURNED_AWAY = _UNREAD | {Cause.SERVER, Cause.ADDRESS}
+_TURNED_AWAY = _UNREAD | {Cause.SERVER, Cause.ADDRESS, Cause.BROKEN_OFF, Cause.SANDBOX, Cause.CLIENT}
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")

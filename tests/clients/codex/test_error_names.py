@@ -1,0 +1,192 @@
+"""What Codex's own names and sentences tell before any other sentence is read, and what they must not hide: each
+message as 0.169.0 and 0.171.0 recorded it before a provider on loopback, where no other source is named.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from recoveryd.clients import read_error
+from recoveryd.core import Cause, Kind, excerpt
+from recoveryd.providers import classify, other_cause, turned_away
+from recoveryd.providers.sentences.cause_words import WORDS
+
+ODD = "Words that nobody knows."
+URL = ", url: http://127.0.0.1:1/v1/responses"
+OF_STREAM = "stream disconnected before completion: "
+DEMAND = "We’re currently experiencing high demand, which may cause temporary errors."
+NOT_VERIFIED = (
+    "The encrypted content gAAA...c90= could not be verified. Reason: Encrypted content could not be decrypted or "
+    "parsed."
+)
+AT_FAULT = (
+    "An error occurred while processing your request. You can retry your request, or contact us through our help "
+    "center at help.openai.com if the error persists. Please include the request ID req_1 in your message."
+)
+RATE = (
+    "Rate limit reached for gpt-5.2 in organization org-1 on tokens per min (TPM): Limit 30000, Used 22999, Requested "
+    "13000. Please try again in 0.1s. Visit https://platform.openai.com/account/rate-limits to learn more."
+)
+SHOWN = ("", "ERROR: ", "■ ", "\n■ Error running remote compact task: ")
+
+
+def failed(status: int | None) -> dict[str, object]:
+    return {"http_connection_failed": {"http_status_code": status}}
+
+
+@pytest.mark.parametrize(
+    ("info", "message", "cause", "history_unread"),
+    [
+        ("usage_limit_exceeded", "You’ve hit your usage limit. Try again later.", Cause.ACCOUNT, True),
+        ("usage_limit_exceeded", ODD, Cause.ACCOUNT, True),
+        ("session_budget_exceeded", "budget reached", Cause.BUDGET, True),
+        ("rate_limit_exceeded", "rate limit exceeded: Slow down.", Cause.RATE_LIMIT, True),
+        ("rate_limit_exceeded", f"rate limit exceeded: {RATE}", Cause.RATE_LIMIT, True),
+        ("flex_unavailable", "Flex capacity unavailable.", Cause.SERVER, True),
+        ("server_overloaded", "Selected model is at capacity. Please try a different model.", Cause.SERVER, True),
+        (
+            "policy_capacity_unavailable",
+            "Policy-restricted capacity is unavailable. Please try again later.",
+            Cause.SERVER,
+            True,
+        ),
+        ("internal_server_error", DEMAND, Cause.SERVER, True),
+        # By the binary:
+        ("internal_server_error", "internal error; agent loop died unexpectedly", Cause.CLIENT, True),
+        ("model_not_found", "The requested model 'x' does not exist.", Cause.MODEL_ACCESS, True),
+        ("inference_hook_denied", ODD, Cause.POLICY, False),
+        ("cyber_policy", "This content was flagged for possible cybersecurity risk.", Cause.FILTER, False),
+        ("bio_policy", "This content can't be shown because of biology policy.", Cause.FILTER, False),
+        ("misalignment_policy_violation", "Misaligned.", Cause.FILTER, False),
+        # By the binary, and its schema:
+        ("too_many_denials", ODD, Cause.DENIALS, False),
+        ("unauthorized", ODD, Cause.KEY, True),
+        ("sandbox_error", "sandbox error: command timed out", Cause.SANDBOX, True),
+        ({"active_turn_not_steerable": {"turn_kind": "review"}}, ODD, Cause.BUSY, True),
+        ("thread_rollback_failed", ODD, Cause.BUSY, True),
+    ],
+)
+def test_a_name_tells_the_cause_and_whether_an_older_refusal_stands(
+    info: object, message: str, cause: Cause, history_unread: bool
+) -> None:
+    error = read_error({"message": message, "codex_error_info": info})
+    assert (error.cause, classify(error), turned_away(error)) == (cause, None, history_unread)
+    assert (other_cause(error) or "").endswith(WORDS[cause])
+    assert excerpt(error).startswith(message[:30])
+
+
+def test_no_words_of_a_provider_make_a_refusal_of_what_it_names_otherwise() -> None:
+    error = read_error({"message": NOT_VERIFIED, "codex_error_info": "usage_limit_exceeded"})
+    assert classify(error) is None
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (DEMAND, Cause.SERVER),
+        ("Policy-restricted capacity is unavailable. Please try again later.", Cause.SERVER),
+        ("Flex capacity unavailable.", Cause.SERVER),
+        ("budget reached", Cause.BUDGET),
+        ("Missing environment variable: `FAKE_KEY`.", Cause.CREDENTIALS),
+        ("Incomplete response returned, reason: max_output_tokens", Cause.ANSWER_LENGTH),
+        ("Incomplete response returned, reason: unknown", Cause.BROKEN_OFF),
+        (f"{OF_STREAM}Incomplete response returned, reason: content_filter", Cause.FILTER),
+        (
+            "Access blocked by Cloudflare. This usually happens when connecting from a restricted region (status 403 "
+            f"Forbidden){URL}",
+            Cause.NETWORK_PLACE,
+        ),
+        (f"{OF_STREAM}stream closed before response.completed", Cause.BROKEN_OFF),
+        (f"{OF_STREAM}response.failed event received", Cause.BROKEN_OFF),
+        (OF_STREAM, Cause.BROKEN_OFF),
+        (f"{OF_STREAM}failed to parse ResponseCompleted: missing field `id`", Cause.UNREADABLE_ANSWER),
+        (f"{OF_STREAM}idle timeout waiting for SSE", Cause.NETWORK),
+        (f"{OF_STREAM}Transport error: network error: error decoding response body", Cause.NETWORK),
+        (f"{OF_STREAM}error sending request", Cause.NETWORK),
+        (f"{OF_STREAM}builder error", Cause.ADDRESS),
+    ],
+)
+def test_a_sentence_of_its_own_tells_the_same_recorded_and_copied(shown: str, message: str, cause: Cause) -> None:
+    for error in (read_error({"message": message, "codex_error_info": "other"}), read_error(f"{shown}{message}\n")):
+        assert (error.cause, classify(error)) == (cause, None)
+        assert (other_cause(error) or "").endswith(WORDS[cause])
+
+
+@pytest.mark.parametrize("info", ["other", {"response_stream_disconnected": {"http_status_code": None}}, None])
+@pytest.mark.parametrize(
+    ("said", "kind", "about"),
+    [
+        (NOT_VERIFIED, Kind.REASONING_ITEM, ""),
+        ("The image data you provided does not represent a valid image. Please try again.", Kind.MEDIA_REJECTED, ""),
+        ("Invalid 'input[2].content[0].image_url'.", Kind.MEDIA_REJECTED, ""),
+        (AT_FAULT, None, "the provider's server"),
+        ("Our servers are currently overloaded. Please try again later.", None, "the provider's server"),
+        (RATE, None, "a rate limit"),
+        ("Incorrect API key.", None, "the key or the rights"),
+        ("You exceeded your current quota, please check your plan and billing details.", None, "the account"),
+        (ODD, None, ""),
+        ("Previous response with id 'resp_x' not found.", None, ""),
+    ],
+)
+def test_what_came_in_a_stream_is_read_as_if_it_came_at_once(
+    info: object, said: str, kind: Kind | None, about: str
+) -> None:
+    """Only Codex's wrapper spoke of a stream."""
+    recorded = read_error({"message": f"{OF_STREAM}{said}", "codex_error_info": info})
+    for error in (recorded, *(read_error(f"{shown}{OF_STREAM}{said}") for shown in SHOWN)):
+        refused = classify(error)
+        assert (refused.kind if refused is not None else None) is kind
+        assert about in (other_cause(error) or "") and bool(other_cause(error)) is bool(about)
+        assert turned_away(error) is bool(about)
+        assert excerpt(error).startswith(said[:30])
+
+
+@pytest.mark.parametrize("status", [400, 409, 413, 422, 502, 503])
+def test_a_refusal_under_another_status_is_one(status: int) -> None:
+    error = read_error(
+        {"message": f"unexpected status {status} X: {NOT_VERIFIED}{URL}", "codex_error_info": failed(status)}
+    )
+    refused = classify(error)
+    assert refused is not None
+    assert (refused.kind, error.status, error.answered) == (Kind.REASONING_ITEM, status, True)
+
+
+@pytest.mark.parametrize(
+    ("info", "message", "about"),
+    [
+        (failed(401), f"unexpected status 401 Unauthorized: {ODD}{URL}", "the key or the rights"),
+        (failed(402), f"unexpected status 402 Payment Required: {ODD}{URL}", "the account"),
+        (failed(403), f"unexpected status 403 Forbidden: {ODD}{URL}", "the key or the rights"),
+        (failed(404), f"unexpected status 404 Not Found: 404 page not found{URL}", "the address"),
+        (failed(408), f"unexpected status 408 Request Timeout: {ODD}{URL}", "the network"),
+        (failed(502), f"unexpected status 502 Bad Gateway: <html>Bad Gateway</html>{URL}", "the provider's server"),
+        (failed(503), f"unexpected status 503 Service Unavailable: {ODD}{URL}", "the provider's server"),
+        (failed(529), f"unexpected status 529 <unknown status code>: Overloaded{URL}", "the provider's server"),
+        (
+            {"response_too_many_failed_attempts": {"http_status_code": 429}},
+            "exceeded retry limit, last status: 429 Too Many Requests",
+            "a rate limit",
+        ),
+        (failed(None), "The requested access program is not enabled.", "the key or the rights"),
+        # Of versions before, by the public source:
+        (failed(None), "Connection failed: error sending request for url (http://127.0.0.1:1/)", "the network"),
+        (
+            {"response_stream_connection_failed": {"http_status_code": None}},
+            "Error while reading the server response: error decoding response body",
+            "the network",
+        ),
+    ],
+)
+def test_a_name_around_a_status_or_a_providers_words_leaves_it_to_them(info: object, message: str, about: str) -> None:
+    error = read_error({"message": message, "codex_error_info": info})
+    assert classify(error) is None and turned_away(error)
+    assert about in (other_cause(error) or "")
+
+
+@pytest.mark.parametrize("info", ["other", "bad_request", "invalid_prompt", "a_new_name", failed(None), failed(422)])
+def test_a_name_that_may_stand_around_a_refusal_tells_nothing(info: object) -> None:
+    error = read_error({"message": ODD, "codex_error_info": info})
+    assert (error.cause, other_cause(error), turned_away(error)) == (None, None, False)
+    refused = classify(read_error({"message": NOT_VERIFIED, "codex_error_info": info}))
+    assert refused is not None and refused.kind is Kind.REASONING_ITEM
