@@ -187,8 +187,12 @@ def find_stores(config: Config, env: Mapping[str, str] | None = None) -> list[St
 
 def read_error(error: object) -> RecordedError:
     """Read an error as any client records it, or a text that somebody copied."""
+    from recoveryd.clients.claude_code import error_record as claude_code_error_record
     from recoveryd.clients.codex import error_record as codex_error_record
 
+    line = claude_code_error_record.read_copied(error)
+    if line is not None:
+        return line
     if isinstance(error, Mapping) and "codex_error_info" in error:
         return codex_error_record.read(error)
     copied = codex_error_record.read_copied(error) if isinstance(error, str) else None

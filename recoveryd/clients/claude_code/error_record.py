@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from recoveryd.clients.claude_code import error_names
-from recoveryd.core import Json, RecordedError, texts_of
+from recoveryd.core import Json, RecordedError, parsed, texts_of
 
 _PREFIX = re.compile(r"^API Error: (?:\d{3} )?")
 
@@ -16,6 +16,12 @@ def is_refusal(line: Json) -> bool:
     went on.
     """
     return line.get("isApiErrorMessage") is True and line.get("apiError") != "media_removed"
+
+
+def read_copied(error: object) -> RecordedError | None:
+    """Read a whole line of a transcript that somebody copied; None for anything else."""
+    line = parsed(error) if isinstance(error, str) else error
+    return read(line) if isinstance(line, Mapping) and line.get("isApiErrorMessage") is True else None
 
 
 def read(line: Json) -> RecordedError:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.claude_code import error_record
+from recoveryd.clients.find import read_error
 from recoveryd.core import Cause, Kind, RecordedError
 from recoveryd.providers import classify, other_cause, turned_away
 from recoveryd.providers.sentences.cause_words import WORDS
@@ -184,6 +185,12 @@ def test_what_the_real_client_records_is_told_by_its_cause() -> None:
             told = f"It seems to be about {WORDS[expected]}" if expected is not None else None
             assert other_cause(error) == told, case
             assert turned_away(error) is (expected in UNREAD), case
+
+
+def test_a_line_that_somebody_copied_is_read_as_one() -> None:
+    line = RECORDED["dlp"]
+    assert read_error(json.dumps(line)).cause is read_error(line).cause is Cause.POLICY
+    assert read_error(json.dumps({**line, "isApiErrorMessage": "yes"})).cause is None
 
 
 NAME = "messages.1.content.1.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,200}$'"
