@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from recoveryd.clients import SessionStatus, Store, root_title
 from recoveryd.core import UNREADABLE, Diagnosis, Entry, Failure, RecoverydError, Refused, StoreError
 from recoveryd.diagnose.context import Context
-from recoveryd.diagnose.diagnosis import diagnose
+from recoveryd.diagnose.diagnosis import diagnose, failed_since
 from recoveryd.diagnose.earlier_repairs import holding_repair
 from recoveryd.diagnose.left_alone import left_alone
 
@@ -48,6 +48,9 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         holding = holding_repair(context, store, diagnosis)
         if holding is not None:
             done, late = holding
+            since = failed_since(store, diagnosis, done.time * 1000) if not late else None
+            if since is not None:  # an empty account, say, that its next prompt met
+                return replace(found, diagnosis=since)
             if done.kind is not None and done.kind is not diagnosis.kind:
                 diagnosis = replace(diagnosis, refused=Refused(done.kind))
             return replace(found, diagnosis=diagnosis, repaired=done, late=late)

@@ -17,7 +17,7 @@ from recoveryd.core import (
     error_evidence,
     excerpt,
 )
-from recoveryd.providers import classify, provider_of, size_of, turned_away
+from recoveryd.providers import classify, other_cause, provider_of, size_of, turned_away
 
 
 class Finder(Protocol):
@@ -63,7 +63,8 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
     its diagnosis.
 
     No failure where another provider was asked since; no diagnosis where its words are not known. A request that is
-    turned away before its history is read, say by a rate limit, leaves the refusal before it in force.
+    turned away before its history is read, say by a rate limit, leaves the refusal before it in force; one of unknown
+    words as far as another one was refused before that.
     """
     if look.failure is None:
         return look, None
@@ -71,7 +72,9 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
     said = ((one, classify(one.error)) for one in failures)
     told = ((one, refused) for one, refused in said if refused is not None or not turned_away(one.error))
     failure, refused = next(told, (look.failure, None))
-    if refused is None or (failure is not look.failure and _asks_another(look, failure, refused)):
+    unknown = failure is not look.failure and refused is None and _is_unknown(failure.error)
+    still = refused is not None or (unknown and any(older is not None for _, older in said))
+    if not still or (failure is not look.failure and _asks_another(look, failure, refused)):
         failure, refused = look.failure, None
     if _asks_another(look, failure, refused):
         return replace(look, failure=None), None
@@ -81,6 +84,11 @@ def standing_failure(look: SessionStatus) -> tuple[SessionStatus, Diagnosis | No
     if not refused.said:  # the kind is the client's own name for it: its user may know the words
         evidence = {**evidence, "says": excerpt(failure.error)}
     return replace(look, failure=failure), Diagnosis(failure, refused, evidence)
+
+
+def _is_unknown(error: RecordedError) -> bool:
+    """Whether a provider answered in words that nobody knows."""
+    return error.answered and other_cause(error) is None
 
 
 def of_length(error: RecordedError) -> bool:

@@ -124,6 +124,18 @@ def _refused(store: Store, look: SessionStatus, failure: Failure, otherwise: str
     return Diagnosis(failure, None, evidence, code=code)
 
 
+def failed_since(store: Store, found: Diagnosis, since_ms: float) -> Diagnosis | None:
+    """Diagnose what the newest prompt failed for, where that is not the history and came after a moment: of a session
+    that was repaired then, it is what its user has to see to. None where nothing did.
+    """
+    look = store.look(found.failure.session)
+    failure = look.failure
+    if failure is None or look.newer or look.kept is not None or failure.message == found.failure.message:
+        return None
+    told = _refused(store, look, failure)
+    return told if told.code == ELSEWHERE and failure.time >= since_ms else None
+
+
 def _broke_off(look: SessionStatus, failure: Failure) -> bool:
     """Whether what failed is an answer that had begun: the provider took the history. Not where a summary failed, which
     the client asks for anew, nor where the words may be of a kind or speak of what the context takes: that may be full.

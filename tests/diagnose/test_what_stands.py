@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from recoveryd.diagnose import Context, diagnose
 from recoveryd.diagnose.decision_tree import standing_failure
 from recoveryd.diagnose.triage import Next, Triage
 from recoveryd.ledger.ledger import Ledger
+from tests.conftest import Run
 from tests.support.build import MODEL, SessionBuilder, api_error, compaction, reasoning, text, tool
-from tests.support.trees import EMPTY, SIGNATURE, Tree, blank_answer
+from tests.support.trees import EMPTY, SIGNATURE, Tree, blank_answer, write_over
 
 GEMINI: dict[str, Any] = {"providerID": "google", "modelID": "gemini-2.5-pro"}
 ABORTED = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
@@ -342,3 +344,43 @@ def test_a_summary_by_a_model_that_nobody_chose_says_nothing_of_another(
     assert found is not None
     assert refused is not None
     assert found.failure.message == refused["id"]
+
+
+TURNED_AWAY = [
+    ("invalid x-api-key", 401, "key"),
+    ("Insufficient Balance", 402, "account"),
+    ("model: claude-opus-9", 404, "model"),
+    ("Not Found", 404, "address"),
+    ("Overloaded", 529, "server"),
+    ("upgrade_required", 426, "too old"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "about"), TURNED_AWAY)
+def test_a_healed_session_is_told_by_what_its_next_prompt_met(
+    tree: Tree, run: Run, words: str, status: int, about: str
+) -> None:
+    session = tree.stuck()
+    made = tree.made(session)
+    assert run("scan", "--repair", "--yes")[0] == 0
+    failed = made.failed("again", api_error(words, status))
+    failed["time"] = {"created": 0, "completed": 1}  # before the repair
+    tree._write(made)
+    assert json.loads(run("explain", "--session", session, "--json")[1])["healed"]
+    later = int(time.time() * 1000) + 1_000
+    write_over(tree.root / "message" / session / f"{failed['id']}.json", time={"created": later, "completed": later})
+    code, out, _ = run("explain", "--session", session, "--json")
+    told = json.loads(out)
+    assert (code, told["reason"], told["message"]) == (0, ELSEWHERE, failed["id"])
+    assert about in told["evidence"]["about"]
+    assert json.loads(run("scan", "--json")[1])["stuck"] == []
+
+
+@pytest.mark.parametrize(("words", "status", "about"), TURNED_AWAY)
+def test_an_error_of_unknown_words_behind_a_refusal_stands_behind_what_is_not_about_the_history(
+    scene: Scene, words: str, status: int, about: str
+) -> None:
+    scene.made.failed("continue", api_error(EMPTY, 400))
+    unknown = scene.made.failed("again", api_error("a rule that is new", 400))
+    newest = scene.made.failed("again", api_error(words, status))
+    assert scene.found() == [Next.NOTHING, None, None, REFUSED, unknown["id"]], f"and not as {about} of {newest['id']}"

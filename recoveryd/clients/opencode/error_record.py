@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from recoveryd.core import Failure, Json, Kind, RecordedError, Session, parsed, texts_of
+from recoveryd.core import Cause, Failure, Json, Kind, RecordedError, Session, parsed, texts_of
 
 # Its names that say why, whatever else stands there; None: not because of the history.
 _BY_NAME: Mapping[str, Kind | None] = {
@@ -16,6 +16,8 @@ _BY_NAME: Mapping[str, Kind | None] = {
     "StructuredOutputError": None,
     "ContextOverflowError": Kind.CONTEXT_OVERFLOW,  # of every answer 413, also of one about too large images
 }
+# Its names for what is no fault of the history, and which its words need not tell.
+_CAUSES: Mapping[str, Cause] = {"ContentFilterError": Cause.FILTER}
 # What the user or the model wrote, and the transport: never the provider's own words.
 _BESIDES = frozenset({"requestbodyvalues", "requestbody", "responseheaders", "headers", "url", "stack"})
 
@@ -34,6 +36,7 @@ def read(error: object) -> RecordedError:
         texts=texts_of(error, _BESIDES),
         name=called if isinstance(called, str) else "",
         kind=_BY_NAME.get(name),
+        cause=_CAUSES.get(name),
         blameless=name in _BY_NAME and _BY_NAME[name] is None,
         status=status if isinstance(status, int) else None,
         url=request_address(record),
@@ -53,7 +56,7 @@ def _telling_name(error: object) -> str:
     """Return the name of an error, if it is one that says why; it may stand a level deeper, under `error`."""
     inner = error.get("error") if isinstance(error, Mapping) else None
     for value in (error, inner):
-        if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in _BY_NAME:
+        if isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] in (*_BY_NAME, *_CAUSES):
             return str(value["name"])
     return ""
 

@@ -152,6 +152,7 @@ def _page(status: int, body: str) -> dict[str, Any]:
         ("invalid beta flag", "setting"),
         ({"name": "MessageOutputLengthError", "data": {}}, "continue"),
         ({"name": "StructuredOutputError", "data": {"message": "Model did not produce structured output"}}, "form"),
+        ({"name": "ContentFilterError", "data": {"message": "The response was blocked"}}, "filter"),
         ({"name": "MessageAbortedError", "data": {"message": ""}}, "stopped"),
         ({"name": "APIError", "data": {"message": "", "statusCode": 429}}, "rate limit"),
         ({"name": "APIError", "data": {"message": "", "statusCode": [429]}}, None),
