@@ -35,7 +35,10 @@ def prune(arguments: argparse.Namespace) -> int:
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
                 insist(_lost(gone, titles, arguments), yes=arguments.yes)
             upkeep.clear(names, titles)
-        stays = 0 if gone else len(upkeep.beyond(days, limits.keep_mb, now, all_content=True))
+        stays = len(
+            {held.entry.id for held in upkeep.beyond(days, limits.keep_mb, now, all_content=True)}.difference(names)
+        )
+        empty = not upkeep.image_bytes()
     size = sum(held.size for held in gone)
 
     def show(out: Console) -> None:
@@ -46,11 +49,14 @@ def prune(arguments: argparse.Namespace) -> int:
             verb = "would go" if arguments.dry_run else "are gone for good"
             print_wrapped(out, f"{capital(' and '.join(what))} {verb}.")
         if stays:
-            sole = f"Beyond the limits ({days} days, {limits.keep_mb} MB) is only what exists nowhere else now, of "
+            only = "What else is beyond the limits" if what else "All that is beyond the limits"
+            sole = f"{only} ({days} days, {limits.keep_mb} MB) exists nowhere else now: the originals of "
             same = () if arguments.keep_days is None else ("--keep-days", str(days))
             way = f"`{command_line('ledger', 'prune', *same, '--all-content')}` takes it out for good."
-            sole += f"{_recoveries(stays)}; it stays. {way}"
+            sole += f"{_recoveries(stays)}. They stay. {way}"
             print_wrapped(out, sole)
+        elif not what and empty:
+            print_wrapped(out, "The ledger holds no originals, so there is nothing to remove.")
         elif not what:
             print_wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")
 

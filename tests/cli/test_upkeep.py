@@ -290,6 +290,20 @@ class TestLedger:
         with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
             assert ledger.get(name).title == f"About {SECRET}", "only the originals went"
 
+    def test_prune_says_what_stays_and_when_nothing_is_left(self, run: Run, tree: Tree, secretive: str) -> None:
+        """Of two, one has what exists nowhere else now; behind that nothing is "beyond the limits" any more."""
+        every = ("ledger", "prune", "--keep-days", "0", "--yes")
+        tree.stuck()
+        assert run("scan", "--repair")[0] == 0
+        run("undo", healed(run)[0])
+        stay = "exists nowhere else now: the originals of 1 recovery. They stay."
+        out = _flat(run(*every)[1])
+        assert "The originals of 1 recovery" in out and f"What else is beyond the limits (0 days, 200 MB) {stay}" in out
+        assert f"All that is beyond the limits (0 days, 200 MB) {stay}" in _flat(run(*every)[1])
+        assert "are gone for good" in run(*every, "--all-content")[1]
+        for command in (every, (*every, "--all-content"), (*every[:4], "--dry-run")):
+            assert run(*command)[:2] == (0, "The ledger holds no originals, so there is nothing to remove.\n")
+
     def test_prune_takes_the_first_words_of_a_prompt_that_stand_for_a_title(self, run: Run, tree: Tree) -> None:
         rollout = Rollout(tree.root.parents[2] / ".codex", ms=int(time.time() * 1000) - 60_000)
         rollout.asks(f"look up {SECRET}")
