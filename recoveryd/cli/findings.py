@@ -239,8 +239,8 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         what, ends = "repair", command_line("scan", "--repair")
         if cut_off[0].outcome is Outcome.UNDOING:  # which a scan leaves: it is not repaired against its user's wish
             what, ends = "undo of", command_line("undo", cut_off[0].id)
-        run = command_line("run")
-        ended = f"its {what} {cut_off[0].id} was cut off half way; `{run}` and `{ends}` end that"
+        start = command_line("restart")  # it starts one that does not run, too
+        ended = f"its {what} {cut_off[0].id} was cut off half way; `{start}` and `{ends}` end that"
         return replace(found, action=f"{ended} first. Then: {found.action}" if found.changes else ended)
     return found
 

@@ -35,9 +35,8 @@ def prune(arguments: argparse.Namespace) -> int:
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
                 insist(_lost(gone, titles, arguments), yes=arguments.yes)
             upkeep.clear(names, titles)
-        stays = len(
-            {held.entry.id for held in upkeep.beyond(days, limits.keep_mb, now, all_content=True)}.difference(names)
-        )
+        every = upkeep.beyond(days, limits.keep_mb, now, all_content=True)
+        stays = len({held.entry.id for held in every}.difference(names))
         empty = not upkeep.image_bytes()
     size = sum(held.size for held in gone)
 
@@ -48,20 +47,22 @@ def prune(arguments: argparse.Namespace) -> int:
         if what:
             verb = "would go" if arguments.dry_run else "are gone for good"
             print_wrapped(out, f"{capital(' and '.join(what))} {verb}.")
+        limit = f"{days} days, {limits.keep_mb} MB"
         if stays:
             only = "What else is beyond the limits" if what else "All that is beyond the limits"
-            sole = f"{only} ({days} days, {limits.keep_mb} MB) exists nowhere else now: the originals of "
-            same = () if arguments.keep_days is None else ("--keep-days", str(days))
-            way = f"`{command_line('ledger', 'prune', *same, '--all-content')}` takes it out for good."
-            sole += f"{_recoveries(stays)}. They stay. {way}"
-            print_wrapped(out, sole)
-        elif not what and empty:
-            print_wrapped(out, "The ledger holds no originals, so there is nothing to remove.")
+            print_wrapped(out, f"{only} ({limit}) exists nowhere else now: {_sole(stays, arguments)}")
         elif not what:
-            print_wrapped(out, f"Nothing is beyond the limits: {days} days, {limits.keep_mb} MB.")
+            nothing = "The ledger holds no originals, so there is nothing to remove."
+            print_wrapped(out, nothing if empty else f"Nothing is beyond the limits: {limit}.")
 
     data = {"removed": not arguments.dry_run, "bytes": size, "recoveries": names, "titles": titles}
     return render(Result(data, show), as_json=arguments.json)
+
+
+def _sole(stays: int, arguments: argparse.Namespace) -> str:
+    same = () if arguments.keep_days is None else ("--keep-days", str(arguments.keep_days))
+    way = f"`{command_line('ledger', 'prune', *same, '--all-content')}` takes it out for good."
+    return f"the originals of {_recoveries(stays)}. They stay. {way}"
 
 
 def forget(arguments: argparse.Namespace) -> int:

@@ -108,7 +108,7 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "store", _store(store, f" ({whose.title(store.id)})" if whose.several else ""))
     if not found.stores:
         print_field(out, "store", none)
-    _show_summary(out, found.summary, whose)
+    _show_summary(out, found.summary, whose, running=bool(found.running))
     print_field(out, "ignored", ", ".join(found.ignored))
     missing = "" if found.config.exists() else f"not there: all defaults{but_of_environment(os.environ)}"
     print_field(out, "config", str(found.config), missing)
@@ -116,18 +116,19 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
     print_field(out, "log", str(found.log))
 
 
-def _show_summary(out: Console, summary: LedgerSummary, whose: Whose) -> None:
+def _show_summary(out: Console, summary: LedgerSummary, whose: Whose, *, running: bool) -> None:
     if summary.problem:
         print_field(out, "ledger", summary.problem)
     else:
         print_field(out, "today", _sum(summary.today))
         print_field(out, "in all", _sum(summary.ever))
     print_field(out, "need you", _need_you(summary.need_user, whose))
+    start = command_line("restart" if running else "start")
     print_field(
         out,
         "under way",
         first_of([one.id for one in summary.pending]),
-        "or cut off by a crash; the next start brings that to an end",
+        f"or cut off by a crash; `{start}` brings that to an end",
     )
     print_field(
         out,

@@ -160,7 +160,7 @@ class Upkeep:
             raise NotFoundError(f"The ledger has nothing of a session {session}.", hint)
         for entry in entries:
             if entry.outcome in CUT_OFF:
-                hint = f"Start `{command_line('run')}` once: it brings it to an end, and then this can be forgotten."
+                hint = f"`{command_line('restart')}` brings that to an end, and then this can be forgotten."
                 raise RefusedError(f"{entry.id} of this session is under way, or was cut off by a crash.", hint)
         return entries
 

@@ -579,6 +579,13 @@ def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> N
     assert as_json(run, "history")[0]["outcome"] == "undoing"
     said = as_json(run, "scan")["stuck"][0]["action"]
     assert f"`recoveryd undo {made['id']}` end that" in said and "scan --repair" not in said
+    assert "`recoveryd restart`" in said
+    assert "`recoveryd start` brings that to an end" in " ".join(run("status")[1].split())
+    code, _, err = run("ledger", "forget", made["session"], "--yes")
+    assert code == 4 and "`recoveryd restart` brings that to an end" in err
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        told = " ".join(run("status")[1].split())
+        assert "`recoveryd restart` brings that to an end" in told, "one that runs does that at its start alone"
     assert run("undo", made["id"])[0] == 0 and tree.files() == before
 
 
