@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recoveryd.clients import json_leaves
+from recoveryd.clients.claude_code.error_names import NAMES
 from recoveryd.clients.claude_code.transcript import parse
 from recoveryd.core import Change, Json, item_shape, words
 
@@ -18,9 +19,6 @@ _TYPES = words(
 )
 _TEXTS = ("text", "thinking", "signature", "data", "content", "input", "source", "name")
 quoting_titles = True  # the first words of a prompt stand for a title
-_ERRORS = words(
-    "authentication_failed oauth_org_not_allowed billing_error rate_limit overloaded invalid_request unknown"
-)
 
 
 def is_part(key: str) -> bool:
@@ -56,7 +54,7 @@ def sole(changes: Sequence[Change]) -> bool:
 
 def error_names() -> Collection[str]:
     """List the names of errors that may stand in a line of a transcript, for a bug report."""
-    return _ERRORS
+    return NAMES
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Names are those of 2.1.330 and 2.1.332. One that is not here says nothing, or wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from recoveryd.core import Cause, Json
@@ -68,6 +68,7 @@ _WIDE: Mapping[object, Cause] = MappingProxyType(
 )
 _NOT_THE_HISTORY = frozenset({"rate_limit", "overloaded"})
 _SERVER = "server_error"  # also where no server answered
+NAMES: Collection[str] = frozenset({*map(str, _WIDE), *_NOT_THE_HISTORY, _SERVER, "invalid_request", "unknown"})
 _DECLINED = frozenset({"refusal", "cyber_refusal", "prompt_injection_risk", "prompt_injection"})
 _OF_POLICY = frozenset({"policy_blocked", "tool_use_denied"})  # what a gateway calls its refusal
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from recoveryd.clients.claude_code import error_record
+from recoveryd.clients.claude_code import content, error_record
 from recoveryd.clients.find import read_error
 from recoveryd.core import Cause, Kind, RecordedError
+from recoveryd.doctor.report_shapes import error_shape
 from recoveryd.providers import classify, other_cause, turned_away
 from recoveryd.providers.sentences.cause_words import WORDS
 from tests.conftest import Run
@@ -191,6 +192,14 @@ def test_a_line_that_somebody_copied_is_read_as_one() -> None:
     line = RECORDED["dlp"]
     assert read_error(json.dumps(line)).cause is read_error(line).cause is Cause.POLICY
     assert read_error(json.dumps({**line, "isApiErrorMessage": "yes"})).cause is None
+
+
+def test_a_bug_report_names_the_error() -> None:
+    shapes = {case: error_shape(read_error(line), content.error_names()) for case, line in RECORDED.items()}
+    assert (shapes["toolpair"]["name"], shapes["toolpair"]["status"]) == ("invalid_request", 400)
+    assert [case for case, shape in shapes.items() if shape["name"] == "other"] == [
+        "malformed_tool"
+    ]  # it has no `error`
 
 
 NAME = "messages.1.content.1.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,200}$'"
