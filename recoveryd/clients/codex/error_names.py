@@ -40,6 +40,9 @@ _SAID = (
     ("The requested access program ", Cause.KEY),
     ("Access blocked by Cloudflare", Cause.NETWORK_PLACE),
     ("Missing environment variable: ", Cause.CREDENTIALS),
+    ("Fatal error: failed to resolve Amazon Bedrock auth: ", Cause.CREDENTIALS),
+    ("Failed to refresh token: 5", Cause.SERVER),  # a status
+    ("Failed to refresh token: ", Cause.KEY),
     ("Incomplete response returned, reason: max_output_tokens", Cause.ANSWER_LENGTH),
     ("Incomplete response returned, reason: content_filter", Cause.FILTER),
     ("Incomplete response returned, reason: ", Cause.BROKEN_OFF),

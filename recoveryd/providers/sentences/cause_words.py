@@ -14,7 +14,10 @@ WORDS = {
     Cause.MODEL_ACCESS: (
         "the model. The provider does not offer it, or not to this account: choose another one, or ask for access."
     ),
-    Cause.FILTER: "the provider's filter. Put what you asked in other words.",
+    Cause.FILTER: (
+        "the provider's filter. Put what you asked in other words; if that fails too, go back to before it first, "
+        "since what was filtered is sent along."
+    ),
     Cause.KEY: "the key or the rights of the account. Log in again, or ask for access.",
     Cause.PLACE: "the account, or the place from which it is used. The provider does not serve it: choose another one.",
     Cause.SYSTEM_PROMPT: (

@@ -4,12 +4,19 @@ message as 0.169.0 and 0.171.0 recorded it before a provider on loopback, where 
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from recoveryd.clients import read_error
 from recoveryd.core import Cause, Kind, excerpt
 from recoveryd.providers import classify, other_cause, turned_away
 from recoveryd.providers.sentences.cause_words import WORDS
+from tests.conftest import Run
+from tests.support.rollouts import Rollout
 
 ODD = "Words that nobody knows."
 URL = ", url: http://127.0.0.1:1/v1/responses"
@@ -190,3 +197,78 @@ def test_a_name_that_may_stand_around_a_refusal_tells_nothing(info: object) -> N
     assert (error.cause, other_cause(error), turned_away(error)) == (None, None, False)
     refused = classify(read_error({"message": NOT_VERIFIED, "codex_error_info": info}))
     assert refused is not None and refused.kind is Kind.REASONING_ITEM
+
+
+# What the real 0.171.0 wrote in front of a server that answers as each case says, or as its name does; 0.169.0 writes
+# the same. tests/e2e/codex/test_errors.py has the answers played again.
+RECORDED: dict[str, dict[str, Any]] = {
+    case["case"]: case["error"]
+    for case in json.loads((Path(__file__).parents[2] / "data" / "codex_errors.json").read_text())
+}
+TOLD: dict[str, Cause | Kind | None] = {
+    **dict.fromkeys(("http400_quota", "http402", "http429_free", "http429_ent", "http429_notincl"), Cause.ACCOUNT),
+    **dict.fromkeys(("http429_quota", "http429_orgusage", "sse_quota", "sse_notincl"), Cause.ACCOUNT),
+    **dict.fromkeys(("http404_plain", "badurl"), Cause.ADDRESS),
+    "sse_inc_max": Cause.ANSWER_LENGTH,
+    **dict.fromkeys(("http200_html", "sse_nomsg", "sse_noerr", "sse_errorevent"), Cause.BROKEN_OFF),
+    **dict.fromkeys(("sse_inc_none", "sse_closed", "compact_sse_closed"), Cause.BROKEN_OFF),
+    **dict.fromkeys(("sse_budget", "http400_budget"), Cause.BUDGET),
+    **dict.fromkeys(("noenv", "bedrock"), Cause.CREDENTIALS),
+    **dict.fromkeys(("http400_cyber", "http400_bio", "http400_misalign", "http400_content_policy"), Cause.FILTER),
+    **dict.fromkeys(("http400_invalid_prompt", "sse_cyber", "sse_contentpolicy"), Cause.FILTER),
+    **dict.fromkeys(("sse_invalid_prompt", "sse_inc_filter"), Cause.FILTER),
+    **dict.fromkeys(("http401", "http403", "sse_auth", "refresh_expired", "refresh_400"), Cause.KEY),
+    **dict.fromkeys(("http400_model", "http404", "sse_model"), Cause.MODEL_ACCESS),
+    **dict.fromkeys(("http408", "sse_abort", "sse_idle", "tcp_close"), Cause.NETWORK),
+    "http403_cf": Cause.NETWORK_PLACE,
+    **dict.fromkeys(("sse_hook", "http403_hook"), Cause.POLICY),
+    **dict.fromkeys(("http429", "http503_slow", "sse_slow", "sse_rate"), Cause.RATE_LIMIT),
+    **dict.fromkeys(("http500", "http500_refusal", "http502", "http503_over", "http503_policycap"), Cause.SERVER),
+    **dict.fromkeys(("http529", "sse_over", "sse_policycap", "sse_server", "sse_flex", "refresh_500"), Cause.SERVER),
+    **dict.fromkeys(("compact_http500", "compact_sse_server"), Cause.SERVER),
+    "http400_other": Cause.SETTING,
+    "sse_badcompleted": Cause.UNREADABLE_ANSWER,
+    **dict.fromkeys(("http409", "http422", "sse_previous", "sse_unknown", "sse_audio")),
+    **dict.fromkeys(("http400_ctx", "sse_ctx"), Kind.CONTEXT_OVERFLOW),
+    **dict.fromkeys(("http413", "sse_image", "sse_imgcode", "ws400_image"), Kind.MEDIA_REJECTED),
+    **dict.fromkeys(("http400_notverified", "sse_notverified", "ws400_notverified"), Kind.REASONING_ITEM),
+    **dict.fromkeys(("compact_sse_notverified", "http502_notverified", "http503_notverified"), Kind.REASONING_ITEM),
+}
+READ = {Cause.ANSWER_LENGTH, Cause.FILTER, Cause.POLICY, Cause.SETTING, Cause.UNREADABLE_ANSWER}
+
+
+def test_what_the_real_client_records_is_told_by_its_cause() -> None:
+    assert set(TOLD) == set(RECORDED)
+    for case, expected in TOLD.items():
+        error = read_error(RECORDED[case])
+        refused = classify(error)
+        assert (refused.kind if refused is not None else None) is (expected if isinstance(expected, Kind) else None)
+        if not isinstance(expected, Kind):
+            told = f"It seems to be about {WORDS[expected]}" if expected is not None else None
+            assert other_cause(error) == told, case
+            assert turned_away(error) is (expected is not None and expected not in READ), case
+
+
+def test_an_older_refusal_stands_behind_what_the_real_client_records_where_nobody_looked_at_the_history(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scan` lists those threads, and `explain` tells the others by their cause."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    threads = {f"01a201b9-82b1-7263-872f-{number:012x}": case for number, case in enumerate(TOLD)}
+    for thread, case in threads.items():
+        made = Rollout(tmp_path / "codex", thread, ms=int(time.time() * 1000) - 90_000)
+        made.stuck()
+        made.asks("once more")
+        made.is_refused(RECORDED[case]["message"], RECORDED[case]["codex_error_info"])
+    code, out, _ = run("scan", "--json")
+    stuck = {threads[one["session"]]: one["kind"] for one in json.loads(out)["stuck"]}
+    expected = {case: told for case, told in TOLD.items() if not isinstance(told, Cause)}
+    unread = {case for case, told in TOLD.items() if isinstance(told, Cause) and told not in READ}
+    assert code == 1
+    assert stuck == {**expected, **dict.fromkeys(unread, Kind.REASONING_ITEM)}
+    for thread, case in threads.items():
+        about = TOLD[case]
+        if isinstance(about, Cause) and about in READ:
+            told = json.loads(run("explain", "--session", thread, "--json")[1])
+            assert WORDS[about] in told["action"], case
