@@ -56,3 +56,4 @@ class Cause(StrEnum):
     BUSY = "busy"  # a turn under way
     BROKEN_OFF = "broken_off"  # an answer, and nobody says why
     CLIENT = "client"  # that failed by itself
+    RENEWAL = "renewal"  # of a login, by another process

@@ -28,7 +28,9 @@ FAMILIES = (
     ),
     # Claude Code's own sentences, for which it has no narrower name, or that somebody copied.
     (r"a mod's http\.fetch hook stopped this request", Cause.HOOK),
-    (r"the disk that holds the claude code config directory", Cause.DISK),
+    (r"the disk that holds the claude code config directory|enospc: no space left|edquot: ", Cause.DISK),
+    (r"another claude code process is refreshing it", Cause.RENEWAL),
+    (r"not sent: no api attempts left", Cause.SERVER),
     (
         r"can't save to the keychain|your apikeyhelper script is failing|no llm gateway: a gateway set in your shell"
         r"|could not load (aws|google cloud|azure) credentials|belongs to a disabled organization"
@@ -49,7 +51,11 @@ FAMILIES = (
     (r"exceeded the \d{1,9} output token maximum", Cause.ANSWER_LENGTH),
     (r"empty or malformed response \(http \d{3}\)[^|]{0,200}body is an html page", Cause.PROXY),
     (r"empty or malformed response \(http \d{3}\)|zliberror fetching", Cause.UNREADABLE_ANSWER),
-    (r"ssl certificate error", Cause.CERTIFICATE),
+    (
+        r"ssl certificate error|self[- ]signed certificate|unable to (verify|get) [^|]{0,30}certificate"
+        r"|certificate (has expired|verify failed|is not yet valid)|hostname/ip does not match certificate",
+        Cause.CERTIFICATE,
+    ),
     (
         r"<title>(just a moment\.\.\.|attention required! \| cloudflare|403 forbidden|(access|web ?(page|site)) "
         r"(denied|blocked)|error: the request could not be satisfied)"

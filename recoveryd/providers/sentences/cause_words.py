@@ -127,4 +127,8 @@ WORDS = {
         "connection and at what stands between the client and the provider (proxy, gateway)."
     ),
     Cause.CLIENT: "the client itself, which failed. Start it again and send the prompt again, or update it.",
+    Cause.RENEWAL: (
+        "a login that another process of the client is renewing. Send the prompt again in a minute; if that fails too, "
+        "quit the other ones, or log in again."
+    ),
 }

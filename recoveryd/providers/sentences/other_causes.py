@@ -64,6 +64,7 @@ _UNREAD = frozenset(
         Cause.MODEL_POLICY,
         Cause.MODE,
         Cause.LONG_PROMPT,
+        Cause.RENEWAL,
         Cause.PRIVACY,
         Cause.BUDGET,
         Cause.BUSY,

@@ -74,6 +74,74 @@ def test_a_name_tells_the_cause_and_whether_an_older_refusal_stands(
     assert turned_away(error) is history_unread
 
 
+# Its sentences for which it has no narrower name, and no status.
+SENTENCES = [
+    ("A mod's http.fetch hook stopped this request: A rule", Cause.HOOK),
+    (
+        "Failed to refresh OAuth token: the disk that holds the Claude Code config directory (~/.claude by default), "
+        "or your disk quota on it, is full. Delete files you no longer need on that disk and retry",
+        Cause.DISK,
+    ),
+    ("API Error: ENOSPC: no space left on device, write", Cause.DISK),
+    (
+        "Could not refresh your login: can't save to the Keychain · If locked, run security unlock-keychain",
+        Cause.CREDENTIALS,
+    ),
+    (
+        "Could not refresh your login because another Claude Code process is refreshing it (or exited mid-refresh) · "
+        "Try again in a minute",
+        Cause.RENEWAL,
+    ),
+    (
+        "Authentication error · The gateway could not authenticate with its upstream provider — contact your gateway "
+        "administrator",
+        Cause.CREDENTIALS,
+    ),
+    (
+        "Your organization's gateway refused the request · it did not accept your sign-in to it · API Error: 401 No.",
+        Cause.CREDENTIALS,
+    ),
+    (
+        "No LLM gateway: a gateway set in your shell isn't passed to a session opened from another folder.",
+        Cause.CREDENTIALS,
+    ),
+    ("Invalid request header from the environment · Fix the environment variable · Invalid value", Cause.HEADER),
+    (
+        "Auto mode doesn't run on Opus, and the model policy no longer allows Sonnet · /model to pick another model",
+        Cause.MODE,
+    ),
+    (
+        "Claude Opus is not available with the Claude Pro plan. If you have updated your subscription plan recently, "
+        "run /logout and /login for the plan to take effect.",
+        Cause.MODEL_ACCESS,
+    ),
+    (
+        "The server routed this response to a model that auto mode does not run on; the response was discarded.",
+        Cause.MODEL_SWAPPED,
+    ),
+    (
+        "Autocompact is thrashing: the context refilled to the limit within 3 turns of the previous compact, 3 times in "
+        "a row. A file being read or a tool output is likely too large for the context window.",
+        Cause.REFILLED,
+    ),
+    ("The model returned an empty response (retry also failed).", Cause.EMPTY_ANSWER),
+    ("API Error: SSL certificate error (CERT_HAS_EXPIRED). The certificate is too old", Cause.CERTIFICATE),
+    ("API Error: Not sent: no API attempts left", Cause.SERVER),
+    ("API Error: Request was aborted.", Cause.STOPPED),
+    ("API Error: Your computer went to sleep before a response was produced. Try again.", Cause.NETWORK),
+    ('API Error: ZlibError fetching "http://127.0.0.1:1/v1/messages?beta=true".', Cause.UNREADABLE_ANSWER),
+    ("Anthropic profile login expired · Re-authenticate your Anthropic profile", Cause.KEY),
+]
+
+
+@pytest.mark.parametrize(("words", "cause"), SENTENCES)
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_sentence_without_a_narrower_name_is_told(words: str, cause: Cause, copied: bool) -> None:
+    error = read_error(words) if copied else read(words, error="unknown")
+    assert other_cause(error) == f"It seems to be about {WORDS[cause]}"
+    assert classify(error) is None
+
+
 PAIRS = "API Error: 400 orphaned tool_result in conversation history."
 
 
