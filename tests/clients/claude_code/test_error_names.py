@@ -120,8 +120,8 @@ SENTENCES = [
         Cause.MODEL_SWAPPED,
     ),
     (
-        "Autocompact is thrashing: the context refilled to the limit within 3 turns of the previous compact, 3 times in "
-        "a row. A file being read or a tool output is likely too large for the context window.",
+        "Autocompact is thrashing: the context refilled to the limit within 3 turns of the previous compact, 3 times "
+        "in a row. A file being read or a tool output is likely too large for the context window.",
         Cause.REFILLED,
     ),
     ("The model returned an empty response (retry also failed).", Cause.EMPTY_ANSWER),
