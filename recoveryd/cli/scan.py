@@ -321,7 +321,8 @@ def _advise(out: Console, left: Sequence[Finding], asked: Mapping[str, str | Non
     now = len(left) - waiting.total()
     if now:
         what = f"{now} of these" if now < stuck else "it" if now == 1 else "them"
-        out.print(f"\nTo heal {what}: {command_line('scan', '--repair', **asked)}")
+        out.print()
+        print_wrapped(out, f"To heal {what}: {command_line('scan', '--repair', **asked)}")
     for kind, n in waiting.items():
         each = "1 is" if n == 1 else f"{n} are"
         heals = command_line("scan", "--repair", **{**asked, "kind": kind})

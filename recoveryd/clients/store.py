@@ -342,9 +342,11 @@ def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store]
 
 
 def is_empty(stores: Iterable[Store], session_id: str) -> bool:
-    """Whether one of some stores, none of which has a message of a session, knows it: nobody prompted it yet."""
+    """Whether one of some stores, none of which has a message of a session, knows it: nobody prompted it yet. Of one
+    whose messages can't be listed that is not known.
+    """
     for store in stores:
         with suppress(RecoverydError):
-            if store.about(session_id) != About():
+            if not store.has(session_id) and store.about(session_id) != About():
                 return True
     return False

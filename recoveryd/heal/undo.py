@@ -201,9 +201,10 @@ def why_not_undone(store: Store, ledger: Ledger, entry: Entry) -> RecoverydError
     """Tell what `undo` would raise for a recovery as things are now; None where it would be undone."""
     try:
         undo(store, ledger, entry, dry_run=True)
+        unwritable = store.live()
     except RecoverydError as error:
         return error
-    return None
+    return StoreError(unwritable) if unwritable else None
 
 
 def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry_run: bool = False) -> list[Change]:

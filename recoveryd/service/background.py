@@ -104,7 +104,8 @@ class Background:
         try:
             return os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise RecoverydError(f"{place} can't be written: {error.strerror or error}.") from error
+            says = f"{place} can't be written: {error.strerror or error}."
+            raise RecoverydError(says, "Check its folder and the disk.") from error
 
     def _start(self, command: Sequence[str], env: Mapping[str, str], lock: int, say: Say) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:

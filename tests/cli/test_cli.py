@@ -568,6 +568,26 @@ def test_show_names_the_undo_that_works_now(tree: Tree, run: Run, monkeypatch: p
         assert run("undo", name, "--force")[0] == 0
 
 
+def test_show_names_no_undo_of_a_store_that_can_not_be_written_to(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.stuck()
+    assert run("scan", "--repair")[0] == 0
+    name = newest(run)
+    monkeypatch.setattr(tree.store.__class__, "live", lambda _: "It can't be written to.")
+    assert f"`recoveryd undo {name}` would fail now: It can't be written to." in " ".join(run("show", name)[1].split())
+
+
+def test_a_session_whose_messages_can_not_be_listed_is_not_told_as_one_without(tree: Tree, run: Run) -> None:
+    """What the store tells of it besides says nothing of that."""
+    session = tree.stuck()
+    (tree.root / "message" / session).rename(tree.root / "elsewhere")
+    (tree.root / "message" / session).symlink_to(tree.root / "elsewhere")
+    for command in (["explain", "--session", session], ["report", session], ["compact", session]):
+        code, _, err = run(*command)
+        assert code == 3 and "no message yet" not in err and "where a folder should be" in " ".join(err.split())
+
+
 def test_an_undo_that_was_cut_off_is_ended_as_is_said(tree: Tree, run: Run) -> None:
     tree.stuck(blank_answer, EMPTY)
     before = tree.files()
