@@ -342,9 +342,7 @@ def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store]
 
 
 def is_empty(stores: Iterable[Store], session_id: str) -> bool:
-    """Whether one of some stores, none of which has a message of a session, knows it: nobody prompted it yet. Of one
-    whose messages can't be listed that is not known.
-    """
+    """Whether one of some stores knows a session and has no message of it, as can be told: nobody prompted it yet."""
     for store in stores:
         with suppress(RecoverydError):
             if not store.has(session_id) and store.about(session_id) != About():
