@@ -57,3 +57,4 @@ class Cause(StrEnum):
     BROKEN_OFF = "broken_off"  # an answer, and nobody says why
     CLIENT = "client"  # that failed by itself
     RENEWAL = "renewal"  # of a login, by another process
+    OVERHEAD = "overhead"  # what is sent beside the conversation, too long by itself

@@ -6,6 +6,7 @@ Names are those of 2.1.330 and 2.1.332. One that is not here says nothing, or wr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
@@ -69,6 +70,11 @@ _WIDE: Mapping[object, Cause] = MappingProxyType(
 _NOT_THE_HISTORY = frozenset({"rate_limit", "overloaded"})
 _SERVER = "server_error"  # also where no server answered
 NAMES: Collection[str] = frozenset({*map(str, _WIDE), *_NOT_THE_HISTORY, _SERVER, "invalid_request", "unknown"})
+# What it writes of a conversation that is a single exchange, and so can't be compacted.
+_MEASURED = re.compile(
+    r"request is ~(?P<all>\d{1,9}) tokens \(limit (?P<limit>\d{1,9})\) but this conversation is only "
+    r"~(?P<told>\d{1,9}) tokens"
+)
 _DECLINED = frozenset({"refusal", "cyber_refusal", "prompt_injection_risk", "prompt_injection"})
 _OF_POLICY = frozenset({"policy_blocked", "tool_use_denied"})  # what a gateway calls its refusal
 
@@ -76,7 +82,8 @@ _OF_POLICY = frozenset({"policy_blocked", "tool_use_denied"})  # what a gateway 
 def cause_of(line: Json, status: int | None, words: str) -> Cause | None:
     """Return what the names in an error's line tell, the narrowest first; None: nothing, or of the history.
 
-    `words`: the text of the line, by which versions before `cut` tell a full context from a long answer.
+    `words`: the text of the line. By it versions before `cut` tell a full context from a long answer, and all what is
+    too long.
     """
     message, params = line.get("message"), line.get("apiErrorParams")
     cut = params.get("cut") if isinstance(params, Mapping) else None
@@ -93,10 +100,18 @@ def cause_of(line: Json, status: int | None, words: str) -> Cause | None:
         return Cause.FULL
     if line.get("apiError") == "provider_credentials" and remedy == "model_access":
         return Cause.MODEL_ACCESS
+    if _without_the_conversation(words):
+        return Cause.OVERHEAD
     narrow = _known(_NARROW, line.get("apiError"))
     if narrow is not None:
         return narrow
     return Cause.ACCOUNT if line.get("quotaLimits") is not None else _known(_WIDE, line.get("error"))
+
+
+def _without_the_conversation(words: str) -> bool:
+    """Whether by its own figures what it sends beside the conversation is longer than the model takes."""
+    found = _MEASURED.search(words)
+    return found is not None and int(found["all"]) - int(found["told"]) > int(found["limit"])
 
 
 def is_elsewhere(line: Json, status: int | None) -> bool:

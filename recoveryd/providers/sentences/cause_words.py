@@ -131,4 +131,8 @@ WORDS = {
         "a login that another process of the client is renewing. Send the prompt again in a minute; if that fails too, "
         "quit the other ones, or log in again."
     ),
+    Cause.OVERHEAD: (
+        "what the client sends beside the conversation, which is too long for the model by itself: the system prompt, "
+        "tools, attached files. Turn off MCP servers and plugins, attach less, or choose a model that takes more."
+    ),
 }

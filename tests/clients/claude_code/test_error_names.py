@@ -191,6 +191,20 @@ def test_a_name_that_wraps_a_refusal_of_the_history_hides_none(words: str, field
     assert refused is not None and refused.kind is kind
 
 
+@pytest.mark.parametrize(("told", "cause"), [(2_000, Cause.OVERHEAD), (9_999, Cause.OVERHEAD), (10_000, None)])
+def test_a_conversation_is_not_to_blame_where_all_else_is_too_long_without_it(told: int, cause: Cause | None) -> None:
+    error = read(
+        f"Prompt is too long · the request is ~210000 tokens (limit 200000) but this conversation is only ~{told} "
+        "tokens — the rest is system prompt, tool definitions, and attachment content.",
+        error="invalid_request",
+        apiErrorStatus=400,
+        errorDetails='400 {"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}',
+    )
+    refused = classify(error)
+    assert error.cause is cause
+    assert (refused.kind if refused is not None else None) is (None if cause else Kind.CONTEXT_OVERFLOW)
+
+
 @pytest.mark.parametrize("value", [None, 7, [], {}, True])
 def test_a_field_of_another_form_tells_nothing(value: Any) -> None:
     fields = dict.fromkeys(("apiError", "error", "apiErrorType", "apiErrorParams", "oauthRefreshDiskFull"), value)
@@ -230,7 +244,7 @@ TOLD: dict[str, Cause | Kind | None] = {
     "autoplan": Cause.MODE,
     "html400": None,
     **dict.fromkeys(("e413", "pdf", "image"), Kind.MEDIA_REJECTED),
-    "toolong": Kind.CONTEXT_OVERFLOW,
+    "toolong": Cause.OVERHEAD,
     "toolpair": Kind.TOOL_RESULT_MISSING,
     "orphan": Kind.TOOL_RESULT_ORPHAN,
     "dupid": Kind.TOOL_CALL_INVALID,
