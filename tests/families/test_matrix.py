@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from recoveryd.clients.opencode.protocols import protocol_of
+from recoveryd.clients.opencode.pruning import cleared
 from recoveryd.clients.opencode.wire import wires_of
 from recoveryd.clients.opencode.wire.form import Form
 from recoveryd.core import Claims, Edit, Kind, Refusal, Session, Violation, deed_names, edited
@@ -482,6 +483,35 @@ def test_of_several_pictures_of_a_prompt_only_the_one_that_is_named_goes(family:
     made = planned(FAMILIES[family], session, "new", said)
     assert not isinstance(made, Refusal), made
     assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == ["[The image 4.png"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("place", "gone"), [("input[9].content[2]", "two"), ("input[11].content[2]", "four")])
+def test_a_place_is_counted_with_the_images_that_the_client_cleared_since(form: str, place: str, gone: str) -> None:
+    """At the end of a turn OpenCode clears old outputs, also of one that was refused: what images they had were sent to
+    Azure in messages of their own, before what is named.
+    """
+
+    def shot(name: str, size: int) -> Any:
+        return file(data_url(png(4 + size, 4)), filename=f"{name}.png")
+
+    builder = SessionBuilder(seed=1)
+    builder.user("go")
+    read = [tool("read", {"filePath": name}, "x" * 90_000, attachments=[shot(name, 9)]) for name in ("a", "b")]
+    for one in read:
+        builder.assistant(one)
+    builder.assistant("fine")
+    builder.user("look", shot("one", 1), shot("two", 2))
+    builder.assistant("seen")
+    builder.user("and these", shot("three", 3), shot("four", 4))
+    session = as_session(FAMILIES["azure"].dressed(builder.planted()))
+    newest = session.messages[-1].created
+    calls = [(message.id, part) for message in session.messages for part in message.parts if part.type == "tool"]
+    session = edited(session, [Edit(message, part.id, cleared(part, newest + 50), "") for message, part in calls])
+    said = f"Invalid '{place}.image_url'. Expected a base64-encoded data URL with an image MIME type."
+    made = planned(FAMILIES["azure"], session, form, said)
+    assert not isinstance(made, Refusal), made
+    assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == [f"[The image {gone}.png"]
 
 
 @pytest.mark.parametrize("family", ["openai", "azure"])

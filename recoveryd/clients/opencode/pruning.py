@@ -6,9 +6,10 @@ Held to 1.1.53, 1.2.1 and 1.18.33. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from recoveryd.clients.javascript import truthy
-from recoveryd.core import Edit, Edits, Json, Part, Session
+from recoveryd.core import Edit, Edits, Json, Message, Part, Session
 
 # Of the client's own prune: the newest outputs stay, and it does nothing for less than the second.
 _PROTECTED, _FEWEST = 40_000, 20_000  # tokens, of four characters
@@ -21,6 +22,22 @@ def cleared_since(session: Session, ms: int, recovery: str) -> bool:
     """
     parts = [part for message in session.messages for part in message.parts]
     return any(_cleared(part) >= ms or marked_by(part) == recovery for part in parts)
+
+
+def as_last_sent(session: Session) -> Session:
+    """Return a session with the outputs that were cleared since its newest message: those that the client clears at the
+    end of a turn were sent in it, with what images they have.
+    """
+    newest = max((message.created for message in session.messages), default=0)
+    messages = (_uncleared(message, newest) for message in session.messages)
+    return replace(session, messages=tuple(messages))
+
+
+def _uncleared(message: Message, since: int) -> Message:
+    if not any(_cleared(part) > since for part in message.parts):
+        return message
+    parts = (replace(part, data=cleared(part, 0)) if _cleared(part) > since else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
 
 
 def is_cleared(part: Part) -> bool:
@@ -63,7 +80,7 @@ def pruned(session: Session, prompts: int) -> Edits:
 
 
 def cleared(part: Part, now: int) -> Json:
-    """Return a tool part with its output marked as cleared, as OpenCode's prune does."""
+    """Return a tool part with its output marked as cleared, as OpenCode's prune does; with 0 as not cleared."""
     data = part.data or {}
     state = data["state"]
     time = state.get("time")

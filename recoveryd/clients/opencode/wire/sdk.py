@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import ClassVar
 
+from recoveryd.clients.opencode.pruning import as_last_sent
 from recoveryd.clients.opencode.wire.form import OLD, Form
 from recoveryd.clients.opencode.wire.history import failed_on, history, read_along
 from recoveryd.clients.opencode.wire.media import CannotSend
@@ -82,7 +83,7 @@ class SdkWire(ABC):
 
     def stored(self, session: Session) -> Request:
         """Build the request that the client sent for what is stored."""
-        return self._built(session, [])
+        return self._built(as_last_sent(session), [])
 
     def in_results(self, mime: str) -> bool:
         """Whether the client leaves a file of this type in the result of a tool."""
