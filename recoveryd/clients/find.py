@@ -193,10 +193,7 @@ def read_error(error: object) -> RecordedError:
     line = claude_code_error_record.read_copied(error)
     if line is not None:
         return line
-    if isinstance(error, Mapping) and "codex_error_info" in error:
-        return codex_error_record.read(error)
-    copied = codex_error_record.read_copied(error) if isinstance(error, str) else None
-    return copied or error_record.read(error)
+    return codex_error_record.read_copied(error) or error_record.read(error)
 
 
 def _by_place(store_id: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from recoveryd.clients import json_leaves
+from recoveryd.clients.codex.error_names import NAMES
 from recoveryd.core import Change, Json, item_shape, json_of, words
 
 # What a line loses of these, nobody wrote.
@@ -17,11 +18,6 @@ _TYPES = words(
 )
 _TEXTS = ("name", "namespace", "arguments", "input", "output", "encrypted_content", "result", "id")
 quoting_titles = True  # the first words of a prompt stand for a title
-_ERRORS = words(
-    "other bad_request context_window_exceeded usage_limit_exceeded server_overloaded unauthorized "
-    "internal_server_error http_connection_failed response_stream_connection_failed response_stream_disconnected "
-    "response_too_many_failed_attempts sandbox_error session_budget_exceeded"
-)
 
 
 def is_part(key: str) -> bool:
@@ -59,7 +55,7 @@ def sole(changes: Sequence[Change]) -> bool:
 
 def error_names() -> Collection[str]:
     """List the names of errors that may stand in a line of a rollout, for a bug report."""
-    return _ERRORS
+    return NAMES
 
 
 def part_shape(data: Json, call: Callable[[str], str]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ Names are those of 0.169.0 and 0.171.0. One that is not here says nothing (`othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from recoveryd.core import Cause
+from recoveryd.core import Cause, words
 
 _NAMES: Mapping[str, Cause] = MappingProxyType(
     {
@@ -32,6 +32,11 @@ _NAMES: Mapping[str, Cause] = MappingProxyType(
         "thread_rollback_failed": Cause.BUSY,
     }
 )
+_WIDE = words(
+    "other bad_request invalid_prompt context_window_exceeded http_connection_failed response_stream_connection_failed "
+    "response_stream_disconnected response_too_many_failed_attempts"
+)
+NAMES: Collection[str] = frozenset({*_NAMES, *_WIDE})
 # How what it says itself, in a provider's place, begins. A copied text has no name, and some names are wider.
 _SAID = (
     ("We're currently experiencing high demand", Cause.SERVER),
@@ -66,15 +71,16 @@ _SAID_OF_STREAM = (
     ("error sending request", Cause.NETWORK),
     ("builder error", Cause.ADDRESS),
 )
+_LOOKED_AT = 1_000  # characters
 _WHOLE = MappingProxyType({"budget reached": Cause.BUDGET, "Flex capacity unavailable.": Cause.SERVER})
 
 
-def cause_of(name: str, words: str, *, of_stream: bool) -> Cause | None:
+def cause_of(name: str, text: str, *, of_stream: bool) -> Cause | None:
     """Return what Codex's own name or sentence for an error tells; None: nothing, or maybe of the history.
 
-    `of_stream`: it put `words` behind its own for a stream that did not come to its end.
+    `of_stream`: it put `text` behind its own for a stream that did not come to its end.
     """
-    said = words.strip().replace("\u2019", "'")
+    said = " ".join(text[:_LOOKED_AT].split()).replace("\u2019", "'")
     if of_stream and not said:
         return Cause.BROKEN_OFF
     known = (*_SAID_OF_STREAM, *_SAID) if of_stream else _SAID

@@ -9,27 +9,53 @@ from recoveryd.clients.codex import error_names
 from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
 
 _OVERFLOW = "context_window_exceeded"
-# What it writes before an error where the history was to be compacted, by a provider that is named "OpenAI" (0.169.0).
-_COMPACTING = "Error running remote compact task: "
-# And before what a provider said in a stream that it had begun, or what became of that.
-_OF_STREAM = "stream disconnected before completion:"
+# What it writes before an error where the history was to be compacted, by a provider that is named "OpenAI" (0.169.0),
+# and before what a provider said in a stream that it had begun, or what became of that. Maybe folded by a terminal.
+_BEFORE = re.compile(
+    r"(?:Error\s+running\s+remote\s+compact\s+task:\s*)?(stream\s+disconnected\s+before\s+completion:)?\s*"
+)
+_AGAIN = re.compile(r"Reconnecting\.\.\. \d+/\d+(?: \((.*)\))?", re.DOTALL)  # while it goes on trying
 # What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
 _STATUS = re.compile(r"unexpected status (\d{3})\b")
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")  # in a name, as its app server spells it
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
-# What it puts before an error that it shows: on its screen, and `codex exec`.
-_SHOWN = re.compile(r"^(?:■|ERROR:)\s*")
+# What it puts before an error that it shows: on its screen, and `codex exec`, which shows it twice.
+_SHOWN = re.compile(r"^\s*(?:■|ERROR:)", re.MULTILINE)
+_INFO = ("codex_error_info", "codexErrorInfo")  # in a rollout; by its app server, and in the database of its threads
+_WITHIN = ("error", "payload", "params", "turn")  # where an error stands in a line, an event or a notice of it
+_EVENTS = ("error", "turn.failed")  # of `codex exec --json`, which tell no name
 
 
-def read_copied(text: str) -> RecordedError | None:
-    """Read what somebody copied: a record of Codex's, or words that say why in Codex alone; None for any other text."""
-    record = parsed(text)
-    if isinstance(record, Mapping) and "codex_error_info" in record:
-        return read(record)
-    shown = _SHOWN.sub("", text.strip())
+def read_copied(error: object) -> RecordedError | None:
+    """Read an error out of what Codex says of it (a line of a rollout, an event, a notice) or shows, whole or as
+    somebody copied it; None for anything else, also for words of a provider that Codex alone does not explain.
+    """
+    record = parsed(error) if isinstance(error, str) else error
+    named = _named(record)
+    if named is not None:
+        return read(named)
+    words = _of_event(record) if isinstance(record, Mapping) and record.get("type") in _EVENTS else error
+    if not isinstance(words, str):
+        return None
+    shown = _SHOWN.split(words)[-1].strip()
     found = read({"message": shown})
-    own = found.kind is not None or found.cause is not None or _words(shown)[1]
+    own = found.kind is not None or found.cause is not None or _words({"message": shown})[1]
     return found if own else None
+
+
+def _of_event(event: Json) -> object:
+    told = event.get("error") if "error" in event else event
+    return told.get("message") if isinstance(told, Mapping) else None
+
+
+def _named(record: object, deep: int = 3) -> Json | None:
+    """Find the error that has Codex's name for it."""
+    if not isinstance(record, Mapping) or not deep:
+        return None
+    if any(key in record for key in _INFO):
+        return record
+    return next((found for key in _WITHIN if (found := _named(record.get(key), deep - 1)) is not None), None)
 
 
 def read(error: object) -> RecordedError:
@@ -39,17 +65,18 @@ def read(error: object) -> RecordedError:
     Any other JSON value is read as far as it holds text. Never raises.
     """
     record: Json = error if isinstance(error, Mapping) else {}
-    info = record.get("codex_error_info")
+    info = next((record[key] for key in _INFO if key in record), None)
     name = info if isinstance(info, str) else next(iter(info), "") if isinstance(info, Mapping) else ""
+    name = _CAPITAL.sub(r"_\1", str(name)).lower()
     message = record.get("message")
-    text, of_stream = _words(message) if isinstance(message, str) else ("", False)
+    text, of_stream = _words(record)
     found = _STATUS.match(text)
     status = int(found[1]) if found else _status_in(info)
     url = _URL.search(text[-2100:]) if found else None
-    cause = error_names.cause_of(str(name), text, of_stream=of_stream)
+    cause = error_names.cause_of(name, text, of_stream=of_stream)
     return RecordedError(
         texts=texts_of(text if text and cause is None else message),
-        name=str(name),
+        name=name,
         kind=Kind.CONTEXT_OVERFLOW if name == _OVERFLOW else _by_body(parsed(text)),
         cause=cause,
         status=status,
@@ -59,10 +86,17 @@ def read(error: object) -> RecordedError:
     )
 
 
-def _words(message: str) -> tuple[str, bool]:
-    """Return a message without what Codex puts before a provider's words, and whether those came in a stream."""
-    text = message.removeprefix(_COMPACTING)
-    return text.removeprefix(_OF_STREAM).lstrip(), text.startswith(_OF_STREAM)
+def _words(record: Json) -> tuple[str, bool]:
+    """Return the message of an error without what Codex puts before a provider's words, and whether those came in a
+    stream.
+    """
+    message = record.get("message")
+    text = message if isinstance(message, str) else ""
+    again = _AGAIN.fullmatch(text)
+    if again is not None:
+        text = str(again[1] or record.get("additionalDetails") or text)
+    before = _BEFORE.match(text)
+    return (text[before.end() :], before[1] is not None) if before is not None else (text, False)
 
 
 def _by_body(body: object) -> Kind | None:
@@ -79,5 +113,6 @@ def _by_websocket(body: object) -> bool:
 
 def _status_in(info: object) -> int | None:
     inner = next(iter(info.values()), None) if isinstance(info, Mapping) else None
-    found = inner.get("http_status_code") if isinstance(inner, Mapping) else None
+    known = inner if isinstance(inner, Mapping) else {}
+    found = next((known[key] for key in ("http_status_code", "httpStatusCode") if key in known), None)
     return found if isinstance(found, int) and 100 <= found < 600 else None

@@ -272,3 +272,64 @@ def test_an_older_refusal_stands_behind_what_the_real_client_records_where_nobod
         if isinstance(about, Cause) and about in READ:
             told = json.loads(run("explain", "--session", thread, "--json")[1])
             assert WORDS[about] in told["action"], case
+
+
+def shown_by_exec(message: str) -> str:
+    return f"session id: 1\n--------\nuser\nhello\nERROR: Reconnecting... 1/1\nERROR: {message}\nERROR: {message}\n"
+
+
+FOLDED = "■ stream disconnected\n  before completion: "
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "cause"),
+    [
+        (f"{OF_STREAM}{NOT_VERIFIED}", Kind.REASONING_ITEM, None),
+        (f"{OF_STREAM}{ODD}", None, None),
+        (f"{OF_STREAM}stream closed before response.completed", None, Cause.BROKEN_OFF),
+        (DEMAND, None, Cause.SERVER),
+    ],
+)
+def test_an_error_is_the_same_by_whatever_way_codex_says_it(said: str, kind: Kind | None, cause: Cause | None) -> None:
+    """Its app server and the database of its threads, `codex exec` with and without `--json`, a folded screen."""
+    recorded = {"message": said, "codex_error_info": "other"}
+    served = {"message": said, "codexErrorInfo": "other", "additionalDetails": None, "misalignment": None}
+    lost = {"responseStreamDisconnected": {"httpStatusCode": None}}
+    again = {"message": "Reconnecting... 1/5", "codexErrorInfo": lost, "additionalDetails": said}
+    line = {"type": "event_msg", "payload": {"type": "task_complete", "error": recorded}}
+    ways: list[dict[str, Any]] = [recorded, served, again, line, {"method": "error", "params": {"error": served}}]
+    ways += [{"type": "turn.failed", "error": {"message": said}}, {"type": "error", "message": said}]
+    ways.append({"type": "error", "message": f"Reconnecting... 1/5 ({said})"})
+    texts = [said, shown_by_exec(said), f"ERROR: Reconnecting... 1/5 ({said})", said.replace(OF_STREAM, FOLDED)]
+    for way in (*ways, *map(json.dumps, ways), *texts):
+        error = read_error(way)
+        refused = classify(error)
+        assert (error.cause, refused.kind if refused is not None else None) == (cause, kind), way
+        assert bool(other_cause(error)) is (cause is not None), way
+
+
+def test_names_are_the_same_as_its_app_server_spells_them() -> None:
+    for name, spelled in (("bio_policy", "bioPolicy"), ("session_budget_exceeded", "sessionBudgetExceeded")):
+        recorded = read_error({"message": ODD, "codex_error_info": name})
+        assert recorded.cause is not None
+        assert read_error({"message": ODD, "codexErrorInfo": spelled}) == recorded
+    inner = {
+        "message": f"unexpected status 503 X: {ODD}",
+        "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 503}},
+    }
+    assert (read_error(inner).status, read_error(inner).name) == (503, "http_connection_failed")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        NOT_VERIFIED,
+        f"ERROR: {NOT_VERIFIED}",
+        json.dumps({"type": "error", "status": 400, "error": {"message": NOT_VERIFIED}}),
+        json.dumps({"error": {"message": NOT_VERIFIED}}),
+        json.dumps({"type": "turn.failed", "error": {"message": json.dumps({"error": {"message": NOT_VERIFIED}})}}),
+    ],
+)
+def test_a_copied_refusal_without_its_wrapper_is_read_as_before(words: str) -> None:
+    refused = classify(read_error(words))
+    assert refused is not None and refused.kind is Kind.REASONING_ITEM
