@@ -222,7 +222,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         """Tell where the file is now that a key names: its session may have been moved to another project's folder
         since, by `/cd` (2.1.330), by leaving a worktree, or by its user. StoreError; OSError is none.
         """
-        if transcript_paths.session_of(file) is None:
+        if not transcript_paths.is_transcript(file):  # also what an older recoveryd took for one: it may be undone
             raise UnknownKeyError(f"{'/'.join(file)!r} is no record of this store.")
         try:
             if self._is_file(file):

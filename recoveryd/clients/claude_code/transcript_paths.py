@@ -16,6 +16,7 @@ DEEPEST = 6  # names of a transcript: `<project>/<session>/subagents/workflows/<
 _AGENT = "agent-"  # beside those lies the workflow's own journal
 _NAME = re.compile(r"[A-Za-z0-9_-]+\.jsonl")
 _FOLDER = re.compile(r"[A-Za-z0-9_-]+")
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 Found = tuple[str, ...]  # the names below `projects`, the file's last
 
@@ -43,15 +44,24 @@ def there(env: Mapping[str, str], settings: ClaudeCodeSettings) -> bool:
 def session_of(names: Sequence[str]) -> str | None:
     """Return the session of a file below `projects`: `<project>/<session>.jsonl`, or a subagent's own, which lies in
     folders of its workflow where it has one.
+
+    No name but a UUID is a session's: the client lists and goes on with no other (2.1.332 on `<session>-backup.jsonl`),
+    so what has one was put there by its user.
     """
+    if not is_transcript(names) or not _SESSION.fullmatch(names[1].removesuffix(SUFFIX)):
+        return None
+    return names[-1].removesuffix(SUFFIX)
+
+
+def is_transcript(names: Sequence[str]) -> bool:
+    """Whether a file below `projects` is where a transcript may be, whatever the session in its name is called."""
     if not names or not _NAME.fullmatch(names[-1]) or not all(map(_FOLDER.fullmatch, names[:-1])):
-        return None
-    name = names[-1].removesuffix(SUFFIX)
+        return False
     if len(names) == 2:
-        return name
+        return True
     if not 4 <= len(names) <= DEEPEST or names[2] != SUBAGENTS:
-        return None
-    return name if len(names) == 4 or name.startswith(_AGENT) else None
+        return False
+    return len(names) == 4 or names[-1].startswith(_AGENT)
 
 
 def parent_of(found: Found) -> str | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from recoveryd.clients import Config, find_stores
 from recoveryd.core import Failure, Outcome
 from recoveryd.heal import finish_interrupted
 from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
+from recoveryd.settings import paths
 from recoveryd.settings.paths import ledger_file
 from tests.conftest import Run
 from tests.support.transcript import Transcript, call, dump, project, text
@@ -156,3 +160,31 @@ def test_a_session_that_was_moved_is_left_alone_where_either_folder_is_ignored(
     assert ([one["session"] for one in told["ignored"]], path.read_bytes()) == ([made.session], before)
     assert run("ignore", "--remove", str(folders[ignored]))[0] == 0
     assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() != before
+
+
+def test_a_copy_that_the_user_made_beside_a_session_keeps_every_byte(run: Run, tmp_path: Path) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    copy = path.with_name(f"{path.stem}-backup.jsonl")
+    shutil.copy2(path, copy)
+    assert run("scan", "--repair", "--yes")[0] == 0
+    assert [entry["session"] for entry in json.loads(run("history", "--json")[1])] == [made.session]
+    assert path.read_bytes() != made.raw() == copy.read_bytes()
+
+
+def test_what_was_once_repaired_in_such_a_copy_can_be_taken_back(run: Run, tmp_path: Path) -> None:
+    """An older recoveryd took it for a session."""
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [healed] = json.loads(run("history", "--json")[1])
+    copy = path.rename(path.with_name(f"{path.stem}-backup.jsonl"))
+    with closing(sqlite3.connect(ledger_file(paths.state_dir()))) as db, db:
+        db.execute("UPDATE recovery SET session = ?", (copy.stem,))
+        db.execute("UPDATE image SET key = replace(key, ?, ?)", (path.name, copy.name))
+    code, _, told = run("undo", healed["id"])
+    assert (code, f"recoveryd undo {healed['id']} --force" in told) == (4, True), told
+    assert run("undo", healed["id"], "--force")[0] == 0
+    assert copy.read_bytes() == made.raw()

@@ -470,6 +470,29 @@ def test_subagents_have_transcripts_of_their_own(store: ClaudeCodeTranscripts) -
         assert list(store.touched(other)) == []
 
 
+@pytest.mark.parametrize("name", ["{}-backup", "{}_old", "{}1", "agent-{:.8}", "notes", "{:.8}"])
+def test_a_name_that_the_client_makes_no_session_of_is_none(store: ClaudeCodeTranscripts, name: str) -> None:
+    """What `claude --resume` says of it: no valid session ID, and `--continue` passes it over (2.1.332)."""
+    made, path = session(store)
+    copy = path.with_name(f"{name.format(made.session)}.jsonl")
+    copy.write_bytes(path.read_bytes())
+    beside = copy.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    beside.parent.mkdir(parents=True)
+    beside.write_bytes(path.read_bytes())
+    assert list(store.session_ids()) == [made.session] == list(store.written_since(0))
+    assert [found for found, _ in store.fresh({}, 0)] == [made.session]
+    assert not store.has(copy.stem) and not store.has("agent-a1")
+    for file in (copy, beside):
+        assert list(store.touched(file.relative_to(store.root).parts)) == []
+
+
+def test_a_session_may_be_spelled_in_capitals(store: ClaudeCodeTranscripts) -> None:
+    """It is gone on with by that name (2.1.332)."""
+    made, path = session(store)
+    named = path.rename(path.with_name(f"{made.session.upper()}.jsonl"))
+    assert list(store.session_ids()) == [named.stem] == list(store.touched(named.relative_to(store.root).parts))
+
+
 def _link(path: Path) -> None:
     target = path.with_name("target")
     path.rename(target)
