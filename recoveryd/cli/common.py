@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
@@ -26,10 +27,17 @@ def config_of(arguments: argparse.Namespace) -> Config:
     return load(Config, arguments.config or paths.config_file())
 
 
-def sound_of(arguments: argparse.Namespace) -> tuple[Config, ConfigError | None]:
-    """Load what of the configuration is sound; what is not is only told, on stderr: `undo` can't wait."""
+def sound_of(
+    arguments: argparse.Namespace, *, forbidden: Callable[[Path, ConfigError], bool] = lambda *_: False
+) -> tuple[Config, ConfigError | None]:
+    """Load what of the configuration is sound; what is not is only told, on stderr: `undo` can't wait. Where that is
+    `forbidden`, by the file and what is wrong, it is raised.
+    """
     _must_be_there(arguments)
-    config, problem = load_sound(Config, arguments.config or paths.config_file())
+    file = arguments.config or paths.config_file()
+    config, problem = load_sound(Config, file)
+    if problem is not None and forbidden(file, problem):
+        raise problem
     if problem is not None:
         complain(f"{problem.message}\nThat is left out here; `{command_line('run')}` does not start with it.", WARNING)
     return config, problem

@@ -139,10 +139,12 @@ def show(arguments: argparse.Namespace) -> int:
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         changes = ledger.changes(entry.id)
-        config = load_sound(Config, arguments.config or paths.config_file())[0]
+        file = arguments.config or paths.config_file()
+        config, unsound = load_sound(Config, file)
+        forbids = unsound if unsound is not None and may_forbid(file, unsound) else None
         store = find_store(stores_of(config), ledger, entry.store)
         whose = whose_by(config, ledger)
-        way_back = _way_back(config, ledger, entry, store) if changes else ""
+        way_back = _way_back(config, ledger, entry, store, forbids) if changes else ""
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
@@ -168,16 +170,16 @@ def show(arguments: argparse.Namespace) -> int:
     return render(Result(data, show_entry), as_json=arguments.json, paged=True)
 
 
-def _way_back(config: Config, ledger: Ledger, entry: Entry, store: Store | None) -> str:
+def _way_back(config: Config, ledger: Ledger, entry: Entry, store: Store | None, forbids: RecoverydError | None) -> str:
     """Tell how a recovery that has its originals is taken back as things are now, or why it can't be; "" of one that
-    is not there to be taken back.
+    is not there to be taken back. `forbids`: what in the configuration lets nothing be written.
     """
     if entry.outcome not in UNDOABLE:
         return ""
     originals, back = command_line("ledger", "export", entry.id), command_line("undo", entry.id)
     if store is None:
         return f"Its store is not found: `{back}` says why. The originals, as files: {originals}"
-    problem = why_not_undone(store, ledger, entry)
+    problem = why_not_undone(store, ledger, entry) or forbids
     if isinstance(problem, RefusedError):
         return f"{problem.message} {problem.hint}".strip()
     if problem is not None:
@@ -192,9 +194,7 @@ def _about(entry: Entry) -> str:
 
 def undo(arguments: argparse.Namespace) -> int:
     """Run `recoveryd undo`: put the originals of a recovery back."""
-    config, problem = sound_of(arguments)
-    if problem is not None and not arguments.dry_run and may_forbid(arguments.config or paths.config_file(), problem):
-        raise problem
+    config, _ = sound_of(arguments, forbidden=lambda *what: not arguments.dry_run and may_forbid(*what))
     with known_ledger() as ledger:
         entry = ledger.get(arguments.id)
         store = store_named(config, ledger, entry.id)

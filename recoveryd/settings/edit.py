@@ -46,7 +46,7 @@ def _shown(model: type[BaseConfig]) -> list[str]:
 def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
     """Set one key (`notify.desktop`) to a value in the words of a shell, and return it as it is now.
 
-    UsageError: there is no such key, or it can't be that; ConfigError: the file was not sound before.
+    UsageError: there is no such key, or it can't be that; ConfigError: something else in the file is not sound.
     """
     if default_of(model, key) is ...:
         raise UsageError(
@@ -54,10 +54,9 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         )
     made = parsed_value(model, key, value)
     text = file_text(path)
-    check(model, text, path)
+    unsound = _why_unsound(model, text, path)
     section, _, last = key.rpartition(".")
-    wanted = copy.deepcopy(parse_text(text))
-    (wanted.setdefault(section, {}) if section else wanted)[last] = made
+    wanted = _set_in(text, section, last, made, unsound)
 
     def put(document: Any) -> None:
         import tomlkit
@@ -69,13 +68,31 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         check_data(model, wanted, "What was typed")
         (after := edit_text(text, put)).encode()
     except ConfigError as error:
-        raise UsageError(error.message, "Nothing was written.") from error
+        raise unsound or UsageError(error.message, "Nothing was written.") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"What was typed for {key} is not UTF-8.", "Nothing was written.") from error
     if parse_text(after) != wanted:
         raise RecoverydError(f"The form of {path} is too unusual to be changed by a program.", f"Write {key} by hand.")
     _write(model, path, after)
     return made
+
+
+def _why_unsound(model: type[BaseConfig], text: str, path: Path) -> ConfigError | None:
+    try:
+        check(model, text, path)
+    except ConfigError as error:
+        return error
+    return None
+
+
+def _set_in(text: str, section: str, last: str, value: object, unsound: ConfigError | None) -> dict[str, Any]:
+    """Parse a configuration, and put a value into it. Raises `unsound` where that is so bad that it can't be put in."""
+    try:
+        wanted = copy.deepcopy(parse_text(text))
+        (wanted.setdefault(section, {}) if section else wanted)[last] = value
+    except (ValueError, TypeError) as error:  # no TOML; a text where a section should be
+        raise unsound or error from error
+    return wanted
 
 
 def edit_text(text: str, edit: Callable[[Any], None]) -> str:

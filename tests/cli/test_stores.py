@@ -392,8 +392,12 @@ def test_undo_writes_nothing_where_a_broken_file_may_forbid_it(tree: Tree, run: 
     before = tree.files()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    assert run("undo", name)[0] == 78 and tree.files() == before
+    code, _, err = run("undo", name)
+    assert code == 78 and tree.files() == before
+    assert "That is left out here" not in err and err.count(f"recoveryd: {file}") == 1
+    assert f"`recoveryd undo {name}` would fail now: {file}" in " ".join(run("show", name)[1].split())
     file.write_text("max_retries = [")
+    assert f"To take it back: recoveryd undo {name}" in run("show", name)[1]
     assert run("undo", name)[0] == 0 and tree.files() != before
 
 

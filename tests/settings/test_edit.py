@@ -115,9 +115,28 @@ def test_set_says_what_is_wrong_in_the_file_before_it(run: Run) -> None:
     file = paths.config_file()
     file.parent.mkdir(parents=True)
     file.write_text("max_retries = 0\n")
-    for value in ("2", "0"):
-        ended, _, err = run("config", "set", "max_retries", value)
-        assert ended == 78 and f"{file}: `max_retries` is 0" in err and file.read_text() == "max_retries = 0\n"
+    ended, _, err = run("config", "set", "max_retries", "0")
+    assert ended == 78 and f"{file}: `max_retries` is 0" in err and file.read_text() == "max_retries = 0\n"
+
+
+def test_set_mends_the_value_that_is_wrong_in_the_file(run: Run) -> None:
+    """And no other: that is told."""
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_text("# mine\nmax_retries = 0\n[notify]\ntui = 3\n")
+    ended, _, err = run("config", "set", "max_retries", "2")
+    assert ended == 78 and "`notify.tui` is 3" in err
+    file.write_text("# mine\nmax_retries = 0\n")
+    assert run("config", "set", "max_retries", "2")[0] == 0 and file.read_text() == "# mine\nmax_retries = 2\n"
+
+
+@pytest.mark.parametrize("text", ["notify = 3\n", "[notify\n"])
+def test_set_leaves_a_file_that_it_can_not_put_a_value_into(run: Run, text: str) -> None:
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    ended, _, err = run("config", "set", "notify.tui", "true")
+    assert ended == 78 and str(file) in err and file.read_text() == text
 
 
 def test_set_tells_of_a_variable_that_holds_in_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
