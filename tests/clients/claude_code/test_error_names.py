@@ -212,8 +212,8 @@ def test_a_field_of_another_form_tells_nothing(value: Any) -> None:
     assert read(stop=value, **fields).cause is None
 
 
-# What the real 2.1.332 wrote in front of a server that answers as each name of a case says; so does 2.1.330, but for the
-# words of two (`bedrockmodel`, `badgzip`).
+# What the real 2.1.332 wrote in front of a server that answers as each name of a case says; so does 2.1.330, but for
+# the words of two (`bedrockmodel`, `badgzip`).
 RECORDED: dict[str, dict[str, Any]] = {
     line.pop("case"): line
     for line in json.loads((Path(__file__).parents[2] / "data" / "claude_code_errors.json").read_text())
