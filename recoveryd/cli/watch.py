@@ -34,6 +34,7 @@ from recoveryd.settings import paths
 
 _REFRESH_S = 1.0
 _ESCAPE_S = 0.05  # the rest of an arrow's code comes at once
+_ROOMY = 20  # lines of a terminal in which a sentence may take more than one
 _KEYS = "q quit; up, down select; space next page; u undo; c continue"
 _ARROWS = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down"}
 _NAMES = {b"k": "up", b"j": "down", b" ": "page", b"\x03": "q", b"\x04": "q"}
@@ -212,8 +213,11 @@ def _told(answer: Answer) -> str:
 def draw_screen(view: WatchScreen, out: Console) -> RenderableType:
     """Draw the screen of `watch` for a terminal of this size: half of it for the list at the most."""
     rows, row = view.rows, view.row
-    problems = [*filter(None, [view.idle]), *view.problems[:2]]
-    free = out.size.height - len(problems) - 5  # what is always there
+    width, most = out.size.width, 3 if out.size.height >= _ROOMY else 1
+    idle = _folded(view.idle, "red", width, most) if view.idle else []
+    problems = [*idle, *(line for one in view.problems[:2] for line in _folded(one, "red", width, most))]
+    foot = [*_folded(view.question or view.said, "bold", width, most), *_folded(_KEYS, "dim", width, most)]
+    free = out.size.height - len(problems) - len(foot) - 3  # what is always there
     room = max(1, min(len(rows), free // 2))
     chosen = rows.index(row) if row in rows else 0
     first = max(0, min(chosen - room // 2, len(rows) - room))
@@ -221,18 +225,24 @@ def draw_screen(view: WatchScreen, out: Console) -> RenderableType:
     count = f"{len(rows)} {'session' if len(rows) == 1 else 'sessions'}"
     return Group(
         _line(f"{count}, {stuck} stuck; {time.strftime('%H:%M:%S')}, {command_line('watch')}", "bold"),
-        *(_line(problem, "red") for problem in problems),
+        *problems,
         _table(rows[first : first + room], row, view.whose),
         Rule(style="dim"),
-        *_details(view, row, free - room, out.size.width),
+        *_details(view, row, free - room, width),
         Rule(style="dim"),
-        _line(view.question or view.said, "bold"),
-        _line(_KEYS, "dim"),
+        *foot,
     )
 
 
 def _line(text: str, style: str) -> Text:
     return Text(plain(text) or " ", style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _folded(text: str, style: str, width: int, most: int) -> list[Text]:
+    """Fold what its reader needs the end of; of more than `most` lines the last one breaks off."""
+    lines = Text(plain(text) or " ").wrap(console(), width)
+    rest = " ".join(line.plain.rstrip() for line in lines[most - 1 :])
+    return [_line(one, style) for one in (*(line.plain.rstrip() for line in lines[: most - 1]), rest)][: len(lines)]
 
 
 def _table(rows: Sequence[LiveSession], selected: LiveSession | None, whose: Whose) -> Table:

@@ -307,6 +307,18 @@ def test_it_fits_the_terminal_and_obeys_nothing_of_a_session(view: WatchScreen, 
     assert drawn_lines[1].startswith("Nothing is repaired, for")
 
 
+def test_in_a_narrow_terminal_sentences_and_keys_are_whole(view: WatchScreen) -> None:
+    """The end of them is what helps: the command, the keys for Undo and Continue."""
+    view.idle = "Nothing is repaired, for no recoveryd runs: recoveryd start"
+    out = console(soft_wrap=False)
+    out.size = (40, 30)
+    with out.capture() as held:
+        out.print(draw_screen(view, out))
+    lines = [line.rstrip() for line in held.get().splitlines()]
+    told = " ".join(lines)
+    assert len(lines) <= 30 and view.idle in told and told.endswith("u undo; c continue")
+
+
 def test_the_selection_stays_with_its_session_and_within_the_list(view: WatchScreen) -> None:
     assert view.row == view.rows[0]
     view.move(-1)
