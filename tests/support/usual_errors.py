@@ -1,7 +1,8 @@
 """The usual errors of providers, gateways and what stands before them, and how OpenCode and its forks record each.
 
 A row of `tests/data/usual_errors.json`: who says it, with which status, in which body, and what a person is to be told:
-a `Cause`, or the `Kind` of a refusal of the history; None where the words do not tell.
+a `Cause`, or the `Kind` of a refusal of the history; None where the words do not tell. Status 0: nobody answered, and
+the body is what the client says; 200: it is an event of a stream.
 """
 
 from __future__ import annotations
@@ -41,7 +42,13 @@ def usual_errors() -> list[UsualError]:
 
 
 def recorded(error: UsualError) -> list[object]:
-    """List the forms in which clients keep it: where the SDK knows the body, and where it does not (1.18 and 1.1)."""
+    """List the forms in which clients keep it: where the SDK knows the body, and where it does not (1.18 and 1.1).
+    Where nobody answered with a status it is the words alone, or the event of a stream.
+    """
+    if error.status in (0, HTTPStatus.OK):
+        said = {"message": _message(error.body) or error.body, "isRetryable": True}
+        event = {"responseBody": error.body} if error.status else {}
+        return [{"name": "APIError", "data": said | event}, {"name": "UnknownError", "data": {"message": error.body}}]
     reason = HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else ""
     unknown = _of_page(error, reason) if _is_page(error.body) else f"{reason}: {_shown(error.body)}"
     answers = (_message(error.body), unknown if error.body else reason or "Unknown error", reason)

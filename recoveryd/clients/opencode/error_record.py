@@ -31,7 +31,7 @@ def read(error: object) -> RecordedError:
     record: Json = error if isinstance(error, Mapping) else {}
     data = record.get("data")
     data = data if isinstance(data, Mapping) else {}
-    status, called = data.get("statusCode"), record.get("name")
+    status, called = data.get("statusCode", _of_stream(data)), record.get("name")
     return RecordedError(
         texts=texts_of(error, _BESIDES),
         name=called if isinstance(called, str) else "",
@@ -40,8 +40,20 @@ def read(error: object) -> RecordedError:
         blameless=name in _BY_NAME and _BY_NAME[name] is None,
         status=status if isinstance(status, int) else None,
         url=request_address(record),
-        answered=any(data.get(key) for key in ("statusCode", "responseBody")),
+        answered=bool(status or data.get("responseBody")),
     )
+
+
+def _of_stream(data: Json) -> int | None:
+    """Return the status that an error within a stream names, as OpenRouter's do: `{"code": 502, "message": ...}`."""
+    for key in ("responseBody", "message"):
+        said = data.get(key)
+        body = parsed(said) if isinstance(said, str) else None
+        inner = body.get("error", body) if isinstance(body, Mapping) else None
+        code = inner.get("code") if isinstance(inner, Mapping) else None
+        if isinstance(code, int) and code in range(400, 600):
+            return code
+    return None
 
 
 def request_address(error: Json) -> str:

@@ -10,7 +10,7 @@ from recoveryd.core import Json, known_word, text_shape, text_shapes, type_name,
 
 ERROR_NAMES = words(
     "APIError ProviderAuthError UnknownError MessageOutputLengthError MessageAbortedError StructuredOutputError "
-    "ContextOverflowError"
+    "ContextOverflowError ContentFilterError"
 )
 _TYPES = words("text reasoning tool file step-start step-finish snapshot patch agent subtask compaction retry thinking")
 _STATES = ("pending", "running", "completed", "error")

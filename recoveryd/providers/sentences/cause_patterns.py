@@ -28,13 +28,14 @@ FAMILIES = (
     ),
     # Claude Code's own sentences, for which it has no narrower name, or that somebody copied.
     (r"a mod's http\.fetch hook stopped this request", Cause.HOOK),
-    (r"the disk that holds the claude code config directory|enospc: no space left|edquot: ", Cause.DISK),
+    (r"the disk that holds the claude code config directory|enospc: no space left|edquot: |disk is full", Cause.DISK),
     (r"another claude code process is refreshing it", Cause.RENEWAL),
     (r"not sent: no api attempts left", Cause.SERVER),
     (
         r"can't save to the keychain|your apikeyhelper script is failing|no llm gateway: a gateway set in your shell"
         r"|could not load (aws|google cloud|azure) credentials|belongs to a disabled organization"
-        r"|your organization's gateway refused the request|gateway could not authenticate with its upstream",
+        r"|your organization's gateway refused the request|gateway could not authenticate with its upstream"
+        r"|loadsettingerror|could not load (the default )?credentials|requires aws credentials",  # of the AI SDK
         Cause.CREDENTIALS,
     ),
     (
@@ -53,7 +54,8 @@ FAMILIES = (
     (r"empty or malformed response \(http \d{3}\)|zliberror fetching", Cause.UNREADABLE_ANSWER),
     (
         r"ssl certificate error|self[- ]signed certificate|unable to (verify|get) [^|]{0,30}certificate"
-        r"|certificate (has expired|verify failed|is not yet valid)|hostname/ip does not match certificate",
+        r"|certificate (has expired|verify failed|is not yet valid)|hostname/ip does not match certificate"
+        r"|unknown certificate|err_tls_cert|unable_to_verify_leaf",
         Cause.CERTIFICATE,
     ),
     (
@@ -73,7 +75,10 @@ FAMILIES = (
         r"function_declarations\[",
         Cause.TOOLS,
     ),  # Gemini's path of one, with the names of its fields: `properties[api_key]`
-    (r"(free|go|subscription)usagelimiterror", Cause.ACCOUNT),  # OpenCode's own service, which calls it a rate limit
+    (
+        r"(free|go|subscription)usagelimiterror|free usage exceeded",
+        Cause.ACCOUNT,
+    ),  # OpenCode's own service, which calls it a rate limit
     (
         # A limit in a while, though it says how to buy more.
         r"rate limit (was |is |has been )?(reached|exceeded)\b|\b[rt]p[mdsh]\b|(minute|hour|day|second) limit exceeded"
@@ -131,7 +136,7 @@ FAMILIES = (
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access|unauthenticated"
-        r"|bearer token|not authorized to|operation not allowed|need to sign in"
+        r"|bearer token|not authorized to|operation not allowed|need to sign in|sso (session|login)"
         r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
         Cause.KEY,
     ),
@@ -199,7 +204,8 @@ FAMILIES = (
     (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
-        r"|could not route to|endpoint only accepts the path|default backend - 404"
+        r"|could not route to|url is invalid|cannot be parsed as a url|failed to parse url"
+        r"|endpoint only accepts the path|default backend - 404"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         Cause.ADDRESS,
     ),
@@ -214,7 +220,8 @@ FAMILIES = (
         Cause.NO_JSON,
     ),
     (
-        r"model's tool call could not be parsed|the response could not be read\b",
+        r"model's tool call could not be parsed|the response could not be read\b|invalid json response"
+        r"|failed to process successful response|no output generated|json parsing failed: text: (<!doctype|<html)",
         Cause.UNREADABLE_ANSWER,
     ),
     (
@@ -224,7 +231,8 @@ FAMILIES = (
         Cause.SERVER,
     ),
     (
-        r"econn|enotfound|eai_again|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
+        r"econn|enotfound|eai_again|epipe|typo in the url or port|decompression failed"
+        r"|socket\b|certificate|connect(ion|ing|ed)?\b|getaddrinfo|fetch failed|timed? ?out"
         r"|deadline.(exceeded|expired)|unable to reach|网络错误|name resolution|unreachable|unresponsive"
         r"|without sending|stream (closed|disconnected)"
         r"|download(s|ed|ing)?\b|blocked before it reached|the response (stalled|stopped|stream was)"

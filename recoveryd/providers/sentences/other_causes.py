@@ -73,6 +73,9 @@ _UNREAD = frozenset(
 # Nor of these mostly: but "internal server error" stands around refusals, too.
 _TURNED_AWAY = _UNREAD | {Cause.SERVER, Cause.ADDRESS, Cause.BROKEN_OFF, Cause.SANDBOX, Cause.CLIENT}
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
+_SAID_STATUS = re.compile(
+    r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b(?![.,]\d|\W{0,3}tokens)"
+)
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
@@ -86,9 +89,15 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
     text = " | ".join(filter(None, (_but_reason(text[:_LOOKED_AT], error.status) for text in said)))
     if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return None
-    known = (text, by_status.get(error.status, ""))
+    known = (text, by_status.get(error.status if error.status is not None else _said_status(text), ""))
     causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
     return next((cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED), None)
+
+
+def _said_status(text: str) -> int | None:
+    """Return the status of an answer that only the words tell: "Error code: 401"; None where they tell none."""
+    found = _SAID_STATUS.search(text)
+    return int(found[1]) if found is not None else None
 
 
 def _but_reason(text: str, status: object) -> str:
