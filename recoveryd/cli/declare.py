@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TypeAlias
@@ -117,14 +118,14 @@ def read_count(text: str) -> int:
 def read_span(text: str) -> float:
     """Read the argument of a declared option that is a time (90s, 30m, 2h, 1d) as seconds."""
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(text[-1:], 0)
-    number = float(text[:-1])
-    if not unit or not 0 < number < 1e6:
-        raise ValueError(text)
-    return number * unit
+    with suppress(ValueError):
+        number = float(text[:-1])
+        if unit and 0 < number < 1e6:
+            return number * unit
+    raise argparse.ArgumentTypeError(f"invalid time value: {text!r} (wanted is one such as 90s, 30m, 2h or 1d)")
 
 
-# What argparse calls them when a value is none.
-read_count.__name__, read_span.__name__ = "number", "time"
+read_count.__name__ = "number"  # what argparse calls it when a value is none
 
 
 def subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -30,9 +30,10 @@ def logs(arguments: argparse.Namespace) -> int:
         text = "".join(map(_shown, entries[-arguments.lines :] if arguments.lines else []))
         if arguments.follow or not pages(text):
             sys.stdout.write(text)
-        if not entries and not arguments.follow:
+        if not entries:
             about = f" about {arguments.session}" if arguments.session else ""
-            complain(f"The log says nothing{about} ({file}).")
+            yet = " yet; what comes is shown" if arguments.follow else ""
+            complain(f"The log says nothing{about}{yet} ({file}).")
         if arguments.follow:
             sys.stdout.flush()
             for entry in _new(file, read):

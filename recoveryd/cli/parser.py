@@ -89,7 +89,7 @@ def _share(text: str) -> float:
     """Read a share of the limit, 0.1 to 0.95."""
     share = float(text)
     if not 0.1 <= share <= 0.95:
-        raise argparse.ArgumentTypeError("a share from 0.1 to 0.95")
+        raise argparse.ArgumentTypeError(f"{text} is no share from 0.1 to 0.95")
     return share
 
 

@@ -267,8 +267,9 @@ class Ledger:
         recent = [r.id for r in self.history(500)]
         import difflib  # late: for a typing error alone
 
-        near = difflib.get_close_matches(wanted, recent, 3) or recent[:3]
-        hint = f"Near it: {', '.join(near)}" if near else "The ledger is empty."
+        near = difflib.get_close_matches(wanted, recent, 3)
+        said, near = ("Near it", near) if near else ("The newest", recent[:3])
+        hint = f"{said}: {', '.join(near)}" if near else "The ledger is empty."
         raise NotFoundError(f'There is no recovery "{name}".', hint, recoveries=near)
 
     def find(self, name: str) -> Entry | None:

@@ -10,6 +10,7 @@ from threading import Timer
 
 import pytest
 
+import recoveryd.cli.logs as command
 from recoveryd.disk import private_files
 from recoveryd.settings import paths
 from tests.conftest import Run
@@ -57,6 +58,15 @@ def test_there_is_none(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("tree")
+def test_whoever_waits_for_the_first_line_is_told_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`logs -f` before anything was logged said nothing at all."""
+    monkeypatch.setattr(command, "_new", lambda *_: iter([b"2026-01-01 10:00:00.000 INFO watching\n"]))
+    code, out, err = run("logs", "-f")
+    assert (code, out.endswith("INFO watching\n")) == (0, True)
+    assert f"The log says nothing yet; what comes is shown ({paths.log_file(paths.state_dir())})." in err
+
+
+@pytest.mark.usefixtures("tree")
 def test_a_file_stands_where_its_folder_should(run: Run) -> None:
     """It was a traceback."""
     paths.state_dir().parent.mkdir(parents=True, exist_ok=True)
@@ -68,8 +78,8 @@ def test_a_file_stands_where_its_folder_should(run: Run) -> None:
 @pytest.fixture
 def follower(log: Path) -> Iterator[Iterator[str]]:
     """What `logs -f -n 1 --session ses_a` prints, line by line; ended, and after a minute in any case."""
-    command = [sys.executable, "-m", "recoveryd", "logs", "-f", "-n", "1", "--session", "ses_a"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    words = [sys.executable, "-m", "recoveryd", "logs", "-f", "-n", "1", "--session", "ses_a"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         clock = Timer(60, process.kill)
         clock.start()
         try:

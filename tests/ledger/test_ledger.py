@@ -263,7 +263,10 @@ class TestEntries:
         assert all(name in str(several.value) for name in names)
         with pytest.raises(NotFoundError) as near:
             ledger.get(names[0][:8] + "1")
-        assert names[0] in near.value.hint
+        assert near.value.hint.startswith("Near it: ") and names[0] in near.value.hint
+        with pytest.raises(NotFoundError) as other:
+            ledger.get("nope")
+        assert other.value.hint == f"The newest: {', '.join(reversed(names))}"
         for odd in ("", "%", "r%", "\udcff", "r\x00"):
             with pytest.raises(NotFoundError):
                 ledger.get(odd)
