@@ -127,6 +127,7 @@ def _running(name: str, root: Path, answers: Answers) -> Iterator[Client]:
         config["provider"] |= family.config(answers.address)["provider"]
     config |= {"permission": {"*": "allow"}, "autoupdate": False, "share": "disabled"}
     env = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+    env |= {"GOOGLE_VERTEX_LOCATION": "us-east5", "GOOGLE_VERTEX_PROJECT": "p"}
     if name == "kilo":
         client: Client = Kilo(root, answers.url, config=config, env=env)
     else:

@@ -83,7 +83,7 @@ FAMILIES = (
         # A limit in a while, though it says how to buy more.
         r"rate limit (was |is |has been )?(reached|exceeded)\b|\b[rt]p[mdsh]\b|(minute|hour|day|second) limit exceeded"
         r"|per_minute|throttling\.|resource has been exhausted \(e\.g\. check quota|fair usage policy"
-        r"|number of requests exceeded the quota",
+        r"|number of requests exceeded the quota|calls / minute",
         Cause.RATE_LIMIT,
     ),
     (
@@ -92,7 +92,8 @@ FAMILIES = (
         r"|upgrade to (?!the latest|a newer|an active)"
         r"|more credits|usage credits|not (yet )?available for (this|your) (subscription|plan)"
         r"|budget has been exceeded|organization has been disabled|organization must be verified"
-        r"|余额|额度|欠费|使用上限|非活动状态"
+        r"|余额|额度|欠费|使用上限|非活动状态|已被封禁"
+        r"|overdue|in arrears|not enough balance|balance is insufficient|set inference limit|coding plan feature"
         r"|(any|add|low|depleted your[^|]{0,20}) credits?\b|spend(ing)? (cap|limit)|monthly limit exhausted"
         r"|daily call limit|exceeded.?budget|(crossed|over) budget|budget_exceeded|account is in good standing"
         r"|(account|organization)\b[^|]{0,60}\b(is suspended|been (locked|restricted|suspended))"
@@ -114,7 +115,7 @@ FAMILIES = (
     ),
     (
         r"((user|your) )?(location|country|region|territory) (is )?not supported|unsupported_country"
-        r"|unsupported (country|countries|location)|not available in your (country|region)",
+        r"|unsupported (country|countries|location)|(not |un)available in your (country|region)",
         Cause.PLACE,
     ),
     (
@@ -122,11 +123,12 @@ FAMILIES = (
         r"|use.case (form|details)|not allowed (to access this model|to sample from)"
         r"|access to (this |the )?model is (denied|not available)|access to model denied|model access (is )?denied"
         r"|don't have access to the model|not found the model \S{1,80} or permission"
-        r"|feature_exclusive_model",
+        r"|feature_exclusive_model|has not activated the model|no access to model:|your current plan and polic",
         Cause.MODEL_ACCESS,
     ),
     (
-        r"not allowed (to access model|for your team)|is blocked at the (project|organization) level",
+        r"not allowed (to access model|for your team)|无权访问模型|has no access to model|denied by copilot policy"
+        r"|disabled by your organization|is blocked at the (project|organization) level",
         Cause.MODEL_POLICY,
     ),
     # xAI's, whose 403 speaks of a permission and names the key; OpenRouter's
@@ -137,7 +139,7 @@ FAMILIES = (
         r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
         r"|signature (expired|verification)|jwt|security token|not have access|don't have access|unauthenticated"
         r"|bearer token|not authorized to|operation not allowed|need to sign in|sso (session|login)"
-        r"|无效的令牌|令牌(已|无效|过期)|密钥|未授权|鉴权",
+        r"|无效的令牌|令牌(已|无效|过期|状态)|密钥|未授权|鉴权",
         Cause.KEY,
     ),
     (
@@ -168,7 +170,8 @@ FAMILIES = (
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
         r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
         r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
-        r"|unknown parameter: .(?!input|messages)|thinking_budget|enable_thinking|thinking level|not support thinking"
+        r"|unknown parameter: .(?!input|messages)|thinking_budget|enable_thinking must be|thinking level"
+        r"|not support thinking"
         r"|only works in thinking mode|reasoning_\w{1,20} is not supported|developer instruction is not enabled"
         r"|prompt caching|default chat template|configure ai gateway|live search is deprecated"
         r"|fields are not supported|requested parameters"
@@ -190,7 +193,9 @@ FAMILIES = (
         r"|no allowed providers|unable to access (non-serverless )?model|could not resolve the foundation model"
         r"|model[^|]{0,90}\b(no longer|been decommissioned|end of (its )?life|as legacy|is disabled)"
         r"|(not support|use of) (the )?\w{1,20} api\b|not supported for format|model has unloaded"
-        r"|function '[\da-f-]{8,36}': not found for account"
+        r"|function '[\da-f-]{8,36}': not found for account|model disabled|model '[^']{1,80}' was removed"
+        r"|is being retired"
+        r"|given endpoint does not exist|model not support\b"
         r"|deployment.{0,60}\bnot (found|exist)|(deployment|(provider)?model)_?not_?found"
         r"|llm provider not provided|\bno models? (is |are )?loaded"
         r"|model (is |was )?(not |un)loaded|failed to load (the )?model"
@@ -212,11 +217,12 @@ FAMILIES = (
     (
         r"content.?filter|content.?policy|content management policy|safety|flagged|moderation|usage policy"
         r"|inappropriate content|content exists risk|can.t help with this\. start a new session|敏感|不安全|违规"
-        r"|new_sensitive|unsafe or sensitive|prompt blocked|considered high risk",
+        r"|new_sensitive|sensitive information|censorship_blocked|blocked output|guardrail checks"
+        r"|unsafe or sensitive|prompt blocked|considered high risk",
         Cause.FILTER,
     ),
     (
-        r"could not parse (the json|request) body|request body is not valid json",
+        r"could not parse (the json|request) body|malformed json\b",
         Cause.NO_JSON,
     ),
     (
@@ -244,7 +250,7 @@ FAMILIES = (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
         r"|server.error|service is currently unavailable|serviceunavailable|(at|over) capacity|负载|过载|繁忙|不可用"
         r"|capacity temporarily exceeded|temporarily unavailable|high (load|traffic)|spikes in demand|访问量过大"
-        r"|unexpected error|not ready to serve|degraded function|model has crashed"
+        r"|unexpected error|not ready to serve|degraded function|model has crashed|group is saturated|maximum capacity"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         Cause.SERVER,
     ),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recoveryd.clients.find import read_error
 from recoveryd.core import Cause, Kind
-from recoveryd.providers import classify, other_cause
+from recoveryd.providers import classify, other_cause, turned_away
+from recoveryd.providers.find import SURE
 from recoveryd.providers.sentences.cause_words import WORDS
+from recoveryd.providers.sentences.rows import squeeze
 from tests.support.usual_errors import recorded, usual_errors
 
 ROWS = usual_errors()
@@ -30,5 +34,40 @@ def test_usual_errors_are_told_for_what_they_are(said_by: str) -> None:
         if row.said_by == said_by
         for made in sorted({str(told(form)) for form in recorded(row)})
         if made != str(row.told)
+    ]
+    assert wrong == []
+
+
+# Of these nobody looked at the history: a refusal before them stands.
+BEFORE_IT = (
+    *(Cause.ACCOUNT, Cause.KEY, Cause.CREDENTIALS, Cause.RATE_LIMIT, Cause.PLACE, Cause.PRIVACY, Cause.OLD_CLIENT),
+    *(
+        Cause.MODEL_ACCESS,
+        Cause.MODEL_POLICY,
+        Cause.NETWORK,
+        Cause.PROXY,
+        Cause.CERTIFICATE,
+        Cause.ADDRESS,
+        Cause.SERVER,
+    ),
+)
+
+
+def test_a_refusal_stands_behind_what_came_before_anybody_looked_at_the_history() -> None:
+    rows = [row for row in ROWS if row.told in BEFORE_IT]
+    assert [str(row) for row in rows if not all(turned_away(read_error(form)) for form in recorded(row))] == []
+    others = [row for row in ROWS if row.told in (Cause.FILTER, Cause.TOOLS, Cause.SETTING, Cause.NO_IMAGES, None)]
+    assert [str(row) for row in others if any(turned_away(read_error(form)) for form in recorded(row))] == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 422, 429, 500, 503])
+def test_a_refusal_of_the_history_is_none_of_the_causes_whatever_its_status(status: int) -> None:
+    """As far as it has a provider's own sentence, which no gateway's status makes another thing."""
+    rows = [row for row in ROWS if isinstance(row.told, Kind) and any(one.find(squeeze(row.body)) for one in SURE)]
+    wrong = [
+        (row.body[:200], made)
+        for row in rows
+        for made in {told(form) for form in recorded(replace(row, status=status))}
+        if isinstance(made, Cause)
     ]
     assert wrong == []
