@@ -18,6 +18,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from recoveryd.core import Kind
 from recoveryd.providers.sentences.cause_words import WORDS
 from tests.e2e.client import Client, PromptResult
 from tests.e2e.daemon import CONFIG, Daemon
@@ -46,6 +47,7 @@ FAMILY = {
 }
 _MARK = re.compile(rb"row-(\d+)\.")
 _BUSY = (408, 409, 429)
+_LENGTH = "Too many tokens"
 # The clients send some again and again before they record them: after no time, where an answer says so.
 _AT_ONCE = ("retry-after-ms", "1")
 _EXPLAIN = """
@@ -60,12 +62,15 @@ for session in json.load(sys.stdin):
 
 
 def recorded_by(name: str) -> list[UsualError]:
-    """List the rows that a client records: 1.1 sends one that a server is too busy for again and again, for ever, and
-    what OpenAI does not find.
+    """List the rows that a client records as they are. 1.1 sends one that a server is too busy for again and again, for
+    ever, and what OpenAI does not find. 1.18 takes any 413 and "too many tokens" for a length: it asks for a summary,
+    and records what became of that.
     """
     rows = [row for row in usual_errors() if row.status >= 400]
     if name != JSON_STORE:
-        return rows
+        of_length = (row for row in rows if row.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _LENGTH in row.body)
+        others = {row for row in of_length if row.told is not Kind.CONTEXT_OVERFLOW}
+        return [row for row in rows if row not in others]
     rows = [row for row in rows if row.status < 500 and row.status not in _BUSY]
     return [row for row in rows if (row.said_by, row.status) != ("openai", 404)]
 
