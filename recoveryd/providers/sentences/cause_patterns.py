@@ -95,7 +95,7 @@ FAMILIES = (
         r"|余额|额度|欠费|使用上限|非活动状态|已被封禁"
         r"|overdue|in arrears|not enough balance|balance is insufficient|set inference limit|coding plan feature"
         r"|(any|add|low|depleted your[^|]{0,20}) credits?\b|spend(ing)? (cap|limit)|monthly limit exhausted"
-        r"|daily call limit|exceeded.?budget|(crossed|over) budget|budget_exceeded|account is in good standing"
+        r"|daily call limit|exceeded.?budget\b|(crossed|over) budget|budget_exceeded|account is in good standing"
         r"|(account|organization)\b[^|]{0,60}\b(is suspended|been (locked|restricted|suspended))"
         r"|(plan|subscription)\b[^|]{0,30}\b(has expired|inactive|not (yet )?(support|include))|requires a subscription"
         r"|out of credits|hit your spend cap"  # Codex', of a workspace
@@ -209,7 +209,9 @@ FAMILIES = (
     (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
-        r"|could not route to|url is invalid|cannot be parsed as a url|failed to parse url"
+        r"|could not route to|fetch\(\) url is invalid"
+        r"|(completions|messages|responses)\W{1,3}cannot be parsed as a url"
+        r"|failed to parse url from \S{1,200}/(completions|messages|responses)\b"
         r"|endpoint only accepts the path|default backend - 404"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         Cause.ADDRESS,
@@ -250,7 +252,7 @@ FAMILIES = (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
         r"|server.error|service is currently unavailable|serviceunavailable|(at|over) capacity|负载|过载|繁忙|不可用"
         r"|capacity temporarily exceeded|temporarily unavailable|high (load|traffic)|spikes in demand|访问量过大"
-        r"|unexpected error|not ready to serve|degraded function|model has crashed|group is saturated|maximum capacity"
+        r"|encountered an unexpected (internal )?error|not ready to serve|degraded function|model has crashed|group is saturated|maximum capacity"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         Cause.SERVER,
     ),

@@ -180,6 +180,10 @@ def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: st
         "`server_tool_use` blocks of `socket_read` need permission",
         "`server_tool_use` for `download_file` has no match",
         "the block of `connectors` was uncancelled",
+        "The URL is invalid: it names no image",
+        "Failed to parse URL from picture.png",
+        "Unexpected error in the last item",
+        "the thinking exceeded budget_of_it in an earlier turn",
     ],
 )
 def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_else(words: str) -> None:
