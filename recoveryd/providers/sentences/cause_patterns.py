@@ -252,7 +252,8 @@ FAMILIES = (
         r"overload|internal server error|server had an error|bad gateway|service unavailable|gateway time"
         r"|server.error|service is currently unavailable|serviceunavailable|(at|over) capacity|负载|过载|繁忙|不可用"
         r"|capacity temporarily exceeded|temporarily unavailable|high (load|traffic)|spikes in demand|访问量过大"
-        r"|encountered an unexpected (internal )?error|not ready to serve|degraded function|model has crashed|group is saturated|maximum capacity"
+        r"|encountered an unexpected (internal )?error|not ready to serve|degraded function|model has crashed"
+        r"|group is saturated|maximum capacity"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         Cause.SERVER,
     ),
