@@ -56,6 +56,7 @@ _SAID = (
     ("session configured event was not the first event", Cause.CLIENT),
     ("sandbox error: ", Cause.SANDBOX),
     ("codex-linux-sandbox was required but not provided", Cause.SANDBOX),
+    ("No space left on device", Cause.DISK),
     ("Connection failed: ", Cause.NETWORK),
     ("Error while reading the server response: ", Cause.NETWORK),
 )
@@ -65,7 +66,10 @@ _SAID_OF_STREAM = (
     ("websocket closed by server before response.completed", Cause.BROKEN_OFF),
     ("response.failed event received", Cause.BROKEN_OFF),
     ("failed to parse ResponseCompleted: ", Cause.UNREADABLE_ANSWER),
+    ("UTF8 error: ", Cause.UNREADABLE_ANSWER),
+    ("unexpected binary websocket event", Cause.UNREADABLE_ANSWER),
     ("idle timeout ", Cause.NETWORK),
+    ("tls handshake eof", Cause.NETWORK),
     ("Transport error: ", Cause.NETWORK),
     ("network error: ", Cause.NETWORK),
     ("error sending request", Cause.NETWORK),

@@ -11,9 +11,8 @@ from recoveryd.core import Json, Kind, RecordedError, parsed, texts_of
 _OVERFLOW = "context_window_exceeded"
 # What it writes before an error where the history was to be compacted, by a provider that is named "OpenAI" (0.169.0),
 # and before what a provider said in a stream that it had begun, or what became of that. Maybe folded by a terminal.
-_BEFORE = re.compile(
-    r"(?:Error\s+running\s+remote\s+compact\s+task:\s*)?(stream\s+disconnected\s+before\s+completion:)?\s*"
-)
+_OF_STREAM = re.compile(r"stream\s+disconnected\s+before\s+completion:")
+_BEFORE = re.compile(rf"(?:Error\s+running\s+remote\s+compact\s+task:\s*)?({_OF_STREAM.pattern})?\s*")
 _AGAIN = re.compile(r"Reconnecting\.\.\. \d+/\d+(?: \((.*)\))?", re.DOTALL)  # while it goes on trying
 # What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
 _STATUS = re.compile(r"unexpected status (\d{3})\b")
@@ -21,7 +20,11 @@ _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")  # in a name, as its app server spel
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
 # What it puts before an error that it shows: on its screen, and `codex exec`, which shows it twice.
-_SHOWN = re.compile(r"^\s*(?:■|ERROR:)", re.MULTILINE)
+_SHOWN = re.compile(r"^[ \t]{0,9}(?:■|ERROR:)", re.MULTILINE)
+_LEAD, _LABEL = (
+    300,
+    24,
+)  # characters before that, of all lines and one: what was tried before, a label of another program
 _INFO = ("codex_error_info", "codexErrorInfo")  # in a rollout; by its app server, and in the database of its threads
 _WITHIN = ("error", "payload", "params", "turn")  # where an error stands in a line, an event or a notice of it
 _EVENTS = ("error", "turn.failed")  # of `codex exec --json`, which tell no name
@@ -39,6 +42,10 @@ def read_copied(error: object) -> RecordedError | None:
     if not isinstance(words, str):
         return None
     shown = _SHOWN.split(words)[-1].strip()
+    within = _OF_STREAM.search(shown[:_LEAD])
+    lead = shown[: within.start()].splitlines() if within is not None else []
+    if within is not None and "(" not in shown[: within.start()] and all(len(line) <= _LABEL for line in lead):
+        shown = shown[within.start() :]
     found = read({"message": shown})
     own = found.kind is not None or found.cause is not None or _words({"message": shown})[1]
     return found if own else None

@@ -108,6 +108,7 @@ def test_no_words_of_a_provider_make_a_refusal_of_what_it_names_otherwise() -> N
         (f"{OF_STREAM}response.failed event received", Cause.BROKEN_OFF),
         (OF_STREAM, Cause.BROKEN_OFF),
         (f"{OF_STREAM}failed to parse ResponseCompleted: missing field `id`", Cause.UNREADABLE_ANSWER),
+        (f"{OF_STREAM}UTF8 error: invalid utf-8 sequence of 1 bytes from index 0", Cause.UNREADABLE_ANSWER),
         (f"{OF_STREAM}idle timeout waiting for SSE", Cause.NETWORK),
         (f"{OF_STREAM}Transport error: network error: error decoding response body", Cause.NETWORK),
         (f"{OF_STREAM}error sending request", Cause.NETWORK),
@@ -301,6 +302,8 @@ def test_an_error_is_the_same_by_whatever_way_codex_says_it(said: str, kind: Kin
     ways += [{"type": "turn.failed", "error": {"message": said}}, {"type": "error", "message": said}]
     ways.append({"type": "error", "message": f"Reconnecting... 1/5 ({said})"})
     texts = [said, shown_by_exec(said), f"ERROR: Reconnecting... 1/5 ({said})", said.replace(OF_STREAM, FOLDED)]
+    if said.startswith(OF_STREAM):
+        texts += [f"[System Error] {said}", f"Reconnecting... 4/5\nReconnecting... 5/5\n{said}"]
     for way in (*ways, *map(json.dumps, ways), *texts):
         error = read_error(way)
         refused = classify(error)
