@@ -163,10 +163,11 @@ def maybe_unread(ledger: Ledger, client: Client, store: Store, session: Session,
 def repaired_later(store: Store, ledger: Ledger, found: Diagnosis) -> Entry | None:
     """Return the newest repair of a session of what a failure may speak of, if it is still stored, and was made for
     another failure after this one, which tells of what was stored before it (the other's turn was taken back, say). Not
-    where it left more to be sent than this refusal's limit.
+    where it left more to be sent than this refusal's limit. In whichever store: a copy has what was repaired before.
     """
     failure, limit = found.failure, size_of(found.failure.error).limit
-    others = (one for one in _repairs(ledger, store, failure) if one.message != failure.message)
+    made = (one for one in ledger.history(_RECENT, failure.session) if one.edits and _made(store, one))
+    others = (one for one in made if one.message != failure.message)
     alike = (one for one in others if _may_answer(one, found) and (not limit or one.sent <= limit))
     return next((one for one in alike if _answers(store, ledger, one, failure)), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -137,10 +138,11 @@ INVALID = "Invalid image in your last message. Please remove it and try again."
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["where it was repaired", "in a copy of the store"])
 @pytest.mark.parametrize("since", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
-    tree: Tree, bench: Bench, own: bool, since: bool
+    tree: Tree, bench: Bench, tmp_path: Path, own: bool, since: bool, copied: bool
 ) -> None:
     """Refused twice, healed, the last prompt taken back for good, and the account is empty then: of the images that are
     left one that was answered went, or one that came `since`. `own`: the last prompt brought one, which went, too.
@@ -163,6 +165,9 @@ def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
     made.user("go on", *((fourth,) if since else ()))
     made.assistant(error=api_error(QUOTA, 429))
     tree.keep(made)
+    if copied:
+        there, tree = tree.root, Tree(tmp_path / "copy")
+        shutil.copytree(there, tree.root, dirs_exist_ok=True)
     before, found = tree.files(), said(bench, tree.store, session)
     assert found is not None and not found.stuck
     assert judged(bench, tree, session) is Next.NOTHING
