@@ -15,7 +15,10 @@ _OF_STREAM = re.compile(r"stream\s+disconnected\s+before\s+completion:")
 _BEFORE = re.compile(rf"(?:Error\s+running\s+remote\s+compact\s+task:\s*)?({_OF_STREAM.pattern})?\s*")
 _AGAIN = re.compile(r"Reconnecting\.\.\. \d+/\d+(?: \((.*)\))?", re.DOTALL)  # while it goes on trying
 # What it writes of an answer that is not 400: "unexpected status 413 Payload Too Large: <body>, url: http://..."
-_STATUS = re.compile(r"unexpected status (\d{3})\b")
+_STATUS = re.compile(r"unexpected status (\d{3}) ?([A-Za-z' -]{0,60}?|<unknown status code>): ")
+_BEHIND = ", url: "  # a body
+_NOT_FOUND, _TOO_LARGE = "404", "413"
+_OF_TOKENS = re.compile(r"\b(tokens?|context)\b", re.IGNORECASE)
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")  # in a name, as its app server spells it
 _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
@@ -47,7 +50,7 @@ def read_copied(error: object) -> RecordedError | None:
     if within is not None and "(" not in shown[: within.start()] and all(len(line) <= _LABEL for line in lead):
         shown = shown[within.start() :]
     found = read({"message": shown})
-    own = found.kind is not None or found.cause is not None or _words({"message": shown})[1]
+    own = found.kind or found.cause or found.status or _words({"message": shown})[1]
     return found if own else None
 
 
@@ -82,7 +85,7 @@ def read(error: object) -> RecordedError:
     url = _URL.search(text[-2100:]) if found else None
     cause = error_names.cause_of(name, text, of_stream=of_stream)
     return RecordedError(
-        texts=texts_of(text if text and cause is None else message),
+        texts=texts_of(_answer(text) if text and cause is None else message),
         name=name,
         kind=Kind.CONTEXT_OVERFLOW if name == _OVERFLOW else _by_body(parsed(text)),
         cause=cause,
@@ -104,6 +107,19 @@ def _words(record: Json) -> tuple[str, bool]:
         text = str(again[1] or record.get("additionalDetails") or text)
     before = _BEFORE.match(text)
     return (text[before.end() :], before[1] is not None) if before is not None else (text, False)
+
+
+def _answer(text: str) -> object:
+    """Return what a provider said, without the status and the address that Codex puts around it."""
+    found = _STATUS.match(text)
+    if found is None or found[1] == _NOT_FOUND:  # with that the sentences for it begin
+        return text
+    body = text[found.end() :]
+    body = body[: body.rindex(_BEHIND)] if _BEHIND in body else body
+    if found[1] == _TOO_LARGE and not _OF_TOKENS.search(body):  # of bytes, with that, too
+        return text
+    reason = found[2] if found[2][:1].isalpha() and found[1] != _TOO_LARGE else ""
+    return [reason, body] if parsed(body) is not None else f"{reason}: {body}" if reason else body
 
 
 def _by_body(body: object) -> Kind | None:

@@ -336,3 +336,37 @@ def test_names_are_the_same_as_its_app_server_spells_them() -> None:
 def test_a_copied_refusal_without_its_wrapper_is_read_as_before(words: str) -> None:
     refused = classify(read_error(words))
     assert refused is not None and refused.kind is Kind.REASONING_ITEM
+
+
+TPM = (
+    "Request too large for model `llama-3.1-8b-instant` in organization `org_01` service tier `on_demand` on tokens "
+    "per minute (TPM): Limit 6000, Requested 17021, please reduce your message size and try again."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        ("413 Payload Too Large", TPM, Cause.RATE_LIMIT),  # else images of the thread would be taken out for it
+        (
+            "413 Payload Too Large",
+            "AiError: The estimated number of input and maximum output tokens (40000) exceeded this model context "
+            "window limit (32000).",
+            Kind.CONTEXT_OVERFLOW,
+        ),
+        ("413 Payload Too Large", "<html><title>413 Request Entity Too Large</title></html>", Kind.MEDIA_REJECTED),
+        ("401 Unauthorized", "Model is disabled", Cause.MODEL_CHOICE),
+        ("504 Gateway Timeout", "Request timed out", Cause.NETWORK),
+        ("504 Gateway Timeout", "Unknown error", Cause.SERVER),
+        ("422 Unprocessable Entity", '{"detail": [{"type": "x", "loc": ["body", "tools", 0], "msg": "y"}]}', None),
+    ],
+)
+def test_a_status_that_codex_puts_around_an_answer_says_no_more_than_that(
+    status: str, body: str, told: Cause | Kind | None
+) -> None:
+    message = f"unexpected status {status}: {body}{URL}, request id: r-1"
+    for error in (read_error({"message": message, "codex_error_info": failed(int(status[:3]))}), read_error(message)):
+        refused, about = classify(error), other_cause(error)
+        assert (refused.kind if refused is not None else None) is (told if isinstance(told, Kind) else None)
+        if isinstance(told, Cause):
+            assert about == f"It seems to be about {WORDS[told]}"
