@@ -41,7 +41,8 @@ def while_no_service(state: Path) -> None:
 def while_alone(state: Path) -> None:
     """Let nothing be uninstalled while any recoveryd runs, but raise `BusyError`: its files can't be taken from it."""
     for holder in watchers(paths.lock_dir(state)):
-        end = how_to_end(holder.pid) if holder.doing == "service" else "End that one."
+        by_hand = f"End that one: Ctrl-C in its terminal, or `kill {holder.pid}`."
+        end = how_to_end(holder.pid) if holder.doing == "service" else by_hand
         raise BusyError(
             f"recoveryd still runs ({holder}), so its own files stay for now: {state}",
             f"{end} Then run `{command_line('uninstall')}` again.",

@@ -404,7 +404,7 @@ def test_what_another_run_uses_is_not_taken_from_it(home: Path, run: Run, tmp_pa
         before = tree(state(home))
         code, _, err = run("uninstall", "--purge", "--yes")
         assert (code, tree(state(home))) == (75, before)
-        assert f"pid {os.getpid()}" in err
+        assert f"pid {os.getpid()}" in err and f"`kill {os.getpid()}`" in err
 
 
 @pytest.mark.parametrize("how", ["no manager", "no systemctl"])
