@@ -37,7 +37,7 @@ FAMILY = {
     "openai": FAMILIES["openai"],
     "azure": FAMILIES["azure"],
     "bedrock": FAMILIES["bedrock"],
-    "vertex": FAMILIES["vertex"],
+    "vertex": FAMILIES["gemini"],  # its own SDK logs in to Google first, in 1.1
     "gemini": FAMILIES["gemini"],
     "github-copilot": FAMILIES["copilot"],
     "openrouter": FAMILIES["openrouter"],
@@ -132,7 +132,6 @@ def _running(name: str, root: Path, answers: Answers) -> Iterator[Client]:
         config["provider"] |= family.config(answers.address)["provider"]
     config |= {"permission": {"*": "allow"}, "autoupdate": False, "share": "disabled"}
     env = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
-    env |= {"GOOGLE_VERTEX_LOCATION": "us-east5", "GOOGLE_VERTEX_PROJECT": "p"}
     if name == "kilo":
         client: Client = Kilo(root, answers.url, config=config, env=env)
     else:
