@@ -58,3 +58,5 @@ class Cause(StrEnum):
     CLIENT = "client"  # that failed by itself
     RENEWAL = "renewal"  # of a login, by another process
     OVERHEAD = "overhead"  # what is sent beside the conversation, too long by itself
+    LIMIT = "limit"  # of the account or in a while: the client does not keep which
+    SERVER_UNTOLD = "server_untold"  # that said what the client does not keep

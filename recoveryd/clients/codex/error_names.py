@@ -19,7 +19,7 @@ _NAMES: Mapping[str, Cause] = MappingProxyType(
         "flex_unavailable": Cause.SERVER,
         "server_overloaded": Cause.SERVER,
         "policy_capacity_unavailable": Cause.SERVER,
-        "internal_server_error": Cause.SERVER,  # any status 500, whatever was said with it
+        "internal_server_error": Cause.SERVER_UNTOLD,  # any status 500, whatever was said with it
         "model_not_found": Cause.MODEL_ACCESS,
         "inference_hook_denied": Cause.POLICY,
         "cyber_policy": Cause.FILTER,
@@ -39,7 +39,8 @@ _WIDE = words(
 NAMES: Collection[str] = frozenset({*_NAMES, *_WIDE})
 # How what it says itself, in a provider's place, begins. A copied text has no name, and some names are wider.
 _SAID = (
-    ("We're currently experiencing high demand", Cause.SERVER),
+    ("We're currently experiencing high demand", Cause.SERVER_UNTOLD),
+    ("exceeded retry limit, last status: 429", Cause.LIMIT),
     ("Policy-restricted capacity is unavailable", Cause.SERVER),
     ("Your workspace inference hook blocked this request", Cause.POLICY),
     ("The requested access program ", Cause.KEY),

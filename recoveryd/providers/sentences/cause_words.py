@@ -135,4 +135,12 @@ WORDS = {
         "what the client sends beside the conversation, which is too long for the model by itself: the system prompt, "
         "tools, attached files. Turn off MCP servers and plugins, attach less, or choose a model that takes more."
     ),
+    Cause.LIMIT: (
+        "a limit, of what is asked in a while or of the account (balance, plan, usage): the client does not keep "
+        "which. Wait a little and send the prompt again; if that fails too, look at the account."
+    ),
+    Cause.SERVER_UNTOLD: (
+        "the provider's server, which failed, and the client does not keep what it said. Send the prompt again in a "
+        "while; if that fails each time, look into the log of the server or gateway, or choose another model."
+    ),
 }

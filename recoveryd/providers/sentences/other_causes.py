@@ -66,12 +66,20 @@ _UNREAD = frozenset(
         Cause.LONG_PROMPT,
         Cause.RENEWAL,
         Cause.PRIVACY,
+        Cause.LIMIT,
         Cause.BUDGET,
         Cause.BUSY,
     }
 )
 # Nor of these mostly: but "internal server error" stands around refusals, too.
-_TURNED_AWAY = _UNREAD | {Cause.SERVER, Cause.ADDRESS, Cause.BROKEN_OFF, Cause.SANDBOX, Cause.CLIENT}
+_TURNED_AWAY = _UNREAD | {
+    Cause.SERVER,
+    Cause.SERVER_UNTOLD,
+    Cause.ADDRESS,
+    Cause.BROKEN_OFF,
+    Cause.SANDBOX,
+    Cause.CLIENT,
+}
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _SAID_STATUS = re.compile(
     r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b(?![.,]\d|\W{0,3}tokens)"

@@ -57,7 +57,7 @@ def failed(status: int | None) -> dict[str, object]:
             Cause.SERVER,
             True,
         ),
-        ("internal_server_error", DEMAND, Cause.SERVER, True),
+        ("internal_server_error", DEMAND, Cause.SERVER_UNTOLD, True),
         # By the binary:
         ("internal_server_error", "internal error; agent loop died unexpectedly", Cause.CLIENT, True),
         ("model_not_found", "The requested model 'x' does not exist.", Cause.MODEL_ACCESS, True),
@@ -91,7 +91,8 @@ def test_no_words_of_a_provider_make_a_refusal_of_what_it_names_otherwise() -> N
 @pytest.mark.parametrize(
     ("message", "cause"),
     [
-        (DEMAND, Cause.SERVER),
+        (DEMAND, Cause.SERVER_UNTOLD),
+        ("exceeded retry limit, last status: 429 Too Many Requests", Cause.LIMIT),
         ("Policy-restricted capacity is unavailable. Please try again later.", Cause.SERVER),
         ("Flex capacity unavailable.", Cause.SERVER),
         ("budget reached", Cause.BUDGET),
@@ -174,7 +175,7 @@ def test_a_refusal_under_another_status_is_one(status: int) -> None:
         (
             {"response_too_many_failed_attempts": {"http_status_code": 429}},
             "exceeded retry limit, last status: 429 Too Many Requests",
-            "a rate limit",
+            "about a limit, of",
         ),
         (failed(None), "The requested access program is not enabled.", "the key or the rights"),
         # Of versions before, by the public source:
@@ -223,10 +224,12 @@ TOLD: dict[str, Cause | Kind | None] = {
     **dict.fromkeys(("http408", "sse_abort", "sse_idle", "tcp_close"), Cause.NETWORK),
     "http403_cf": Cause.NETWORK_PLACE,
     **dict.fromkeys(("sse_hook", "http403_hook"), Cause.POLICY),
-    **dict.fromkeys(("http429", "http503_slow", "sse_slow", "sse_rate"), Cause.RATE_LIMIT),
-    **dict.fromkeys(("http500", "http500_refusal", "http502", "http503_over", "http503_policycap"), Cause.SERVER),
+    **dict.fromkeys(("http503_slow", "sse_slow", "sse_rate"), Cause.RATE_LIMIT),
+    **dict.fromkeys(("http502", "http503_over", "http503_policycap"), Cause.SERVER),
     **dict.fromkeys(("http529", "sse_over", "sse_policycap", "sse_server", "sse_flex", "refresh_500"), Cause.SERVER),
-    **dict.fromkeys(("compact_http500", "compact_sse_server"), Cause.SERVER),
+    "compact_sse_server": Cause.SERVER,
+    "http429": Cause.LIMIT,
+    **dict.fromkeys(("http500", "http500_refusal", "compact_http500"), Cause.SERVER_UNTOLD),
     "http400_other": Cause.SETTING,
     "sse_badcompleted": Cause.UNREADABLE_ANSWER,
     **dict.fromkeys(("http409", "http422", "sse_previous", "sse_unknown", "sse_audio")),
@@ -288,7 +291,7 @@ FOLDED = "■ stream disconnected\n  before completion: "
         (f"{OF_STREAM}{NOT_VERIFIED}", Kind.REASONING_ITEM, None),
         (f"{OF_STREAM}{ODD}", None, None),
         (f"{OF_STREAM}stream closed before response.completed", None, Cause.BROKEN_OFF),
-        (DEMAND, None, Cause.SERVER),
+        (DEMAND, None, Cause.SERVER_UNTOLD),
     ],
 )
 def test_an_error_is_the_same_by_whatever_way_codex_says_it(said: str, kind: Kind | None, cause: Cause | None) -> None:
