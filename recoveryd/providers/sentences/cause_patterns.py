@@ -63,7 +63,7 @@ FAMILIES = (
         r"(denied|blocked)|error: the request could not be satisfied)"
         r"|blocked by a gateway or proxy\. you may not have permission"  # OpenCode's, of any page with a 403
         r"|error code: 10(0\d|10|12|20)\b|proxy authentication required|network authentication required"
-        r"|virtual network/firewall|public access is disabled|check your network settings",
+        r"|redirected too many times|virtual network/firewall|public access is disabled|check your network settings",
         Cause.PROXY,
     ),
     (
@@ -212,7 +212,7 @@ FAMILIES = (
         r"|could not route to|fetch\(\) url is invalid"
         r"|(completions|messages|responses)\W{1,3}cannot be parsed as a url"
         r"|failed to parse url from \S{1,200}/(completions|messages|responses)\b"
-        r"|endpoint only accepts the path|default backend - 404"
+        r"|endpoint only accepts the path|default backend - 404|malformed_http_response"
         rf"|(^(?=.*\bnot found)|unexpected status 404 not found: )(?:{_NOTHING})*+(url:|$)",
         Cause.ADDRESS,
     ),
