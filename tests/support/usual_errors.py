@@ -1,4 +1,4 @@
-"""The usual errors of providers, gateways and what stands before them, and how OpenCode and its forks record each.
+"""The usual errors of providers and gateways and of what stands before them, and how OpenCode and Codex record each.
 
 A row of `tests/data/usual_errors.json`: who says it, with which status, in which body, and what a person is to be told:
 a `Cause`, or the `Kind` of a refusal of the history; None where the words do not tell. Status 0: nobody answered, and
@@ -53,6 +53,40 @@ def recorded(error: UsualError) -> list[object]:
     unknown = _of_page(error, reason) if _is_page(error.body) else f"{reason}: {_shown(error.body)}"
     answers = (_message(error.body), unknown if error.body else reason or "Unknown error", reason)
     return [_api_error(message, error) for message in dict.fromkeys(answers) if message]
+
+
+# Codes of a body that Codex has a name of its own for, and statuses of which it keeps no word (0.171.0).
+_NAMED = (
+    *("model_not_found", "context_length_exceeded", "invalid_prompt", "content_policy_violation", "cyber_policy"),
+    "server_is_overloaded",
+)
+_UNTOLD = (0, 200, 429, 500)
+_CUT = 1000  # bytes of a body without a message
+
+
+def recorded_by_codex(error: UsualError) -> dict[str, Any] | None:
+    """Return what Codex records of it; None where that is a name or a sentence of its own."""
+    read = _read(error.body)
+    of_it = read.get("error")
+    code = of_it.get("code") if isinstance(of_it, dict) else None
+    blocked = error.status == HTTPStatus.FORBIDDEN and "Cloudflare" in error.body
+    if error.status in _UNTOLD or code in _NAMED or blocked:
+        return None
+    if error.status == HTTPStatus.BAD_REQUEST:
+        return {"message": error.body, "codex_error_info": "other"}
+    said = of_it.get("message") if isinstance(of_it, dict) else None
+    body = error.body.strip().encode()
+    cut = body[:_CUT].decode(errors="ignore") + "..." if len(body) > _CUT else body.decode()
+    known = error.status in set(HTTPStatus)
+    reason = _REASONS.get(error.status, HTTPStatus(error.status).phrase) if known else "<unknown status code>"
+    words = said.strip() if isinstance(said, str) and said.strip() else cut or "Unknown error"
+    return {
+        "message": f"unexpected status {error.status} {reason}: {words}, url: http://127.0.0.1:1/v1/responses",
+        "codex_error_info": {"http_connection_failed": {"http_status_code": error.status}},
+    }
+
+
+_REASONS = {413: "Payload Too Large", 422: "Unprocessable Entity"}  # as its own library has them
 
 
 def _api_error(message: str, error: UsualError) -> dict[str, Any]:

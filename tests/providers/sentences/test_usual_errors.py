@@ -12,7 +12,7 @@ from recoveryd.providers import classify, other_cause, turned_away
 from recoveryd.providers.find import SURE
 from recoveryd.providers.sentences.cause_words import WORDS
 from recoveryd.providers.sentences.rows import squeeze
-from tests.support.usual_errors import recorded, usual_errors
+from tests.support.usual_errors import recorded, recorded_by_codex, usual_errors
 
 ROWS = usual_errors()
 
@@ -70,4 +70,16 @@ def test_a_refusal_of_the_history_is_none_of_the_causes_whatever_its_status(stat
         for made in {told(form) for form in recorded(replace(row, status=status))}
         if isinstance(made, Cause)
     ]
+    assert wrong == []
+
+
+def test_what_codex_puts_around_an_answer_changes_nothing_of_what_it_is_told_as() -> None:
+    """Of the body it keeps the message alone. With 404 and 413 its frame counts: those have tests of their own."""
+    wrong = []
+    for row in ROWS:
+        form = recorded_by_codex(row) if row.status not in (404, 413) else None
+        if form is not None and (made := told(form)) != row.told:
+            words = form["message"].partition(": ")[2].rpartition(", url: ")[0]
+            alone = told({"name": "APIError", "data": {"message": words, "statusCode": row.status}})
+            wrong += [(str(row), f"wanted {row.told}, told {made}, alone {alone}")] if made != alone else []
     assert wrong == []
