@@ -41,18 +41,27 @@ def in_sent_order(messages: Iterable[Message], model: str) -> list[Message]:
     """Put what is attached to a prompt before it: a file also before prompts that waited, which are attached, too,
     where the model that is asked has those last.
     """
+    return _ordered(messages, in_place=_IN_PLACE.search(model) is not None)
+
+
+def in_place(messages: Iterable[Message]) -> list[Message]:
+    """Put what is attached to a prompt before it, and leave prompts that waited where they are."""
+    return _ordered(messages, in_place=True)
+
+
+def _ordered(messages: Iterable[Message], *, in_place: bool) -> list[Message]:
     found: list[Message] = []
     for message in messages:
         at = len(found)
-        while message.data.get("attached") and at and _goes_before(message, found[at - 1], model):
+        while message.data.get("attached") and at and _goes_before(message, found[at - 1], in_place=in_place):
             at -= 1
         found.insert(at, message)
     return found
 
 
-def _goes_before(attached: Message, other: Message, model: str) -> bool:
+def _goes_before(attached: Message, other: Message, *, in_place: bool) -> bool:
     if other.data.get("attached"):
-        return "added" in attached.data and bool(other.data.get("waited")) and not _IN_PLACE.search(model)
+        return "added" in attached.data and bool(other.data.get("waited")) and not in_place
     return other.role == "user" and not any(part.type == "tool_result" for part in other.parts)
 
 

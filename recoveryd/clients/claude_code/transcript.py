@@ -245,13 +245,17 @@ def session(store: str, name: str, found: Transcript, parent: str | None) -> Ses
     """
     messages: list[Message] = []
     at, prompt = 0, ""
+    unsent: list[str] = []
     for line in chain(found):
         if not (line.type in SENT or line.command or line.attached):
+            unsent += [line.type] if line.type != "progress" else []
             continue
         at = max(line.ms, at + 1)
         if line.type not in ("assistant", "attachment") and not line.answers:
             prompt = line.uuid
-        messages.append(_message(line, at, prompt, len(messages)))
+        message = _message(line, at, prompt, len(messages))
+        messages.append(replace(message, data={**message.data, "behind": unsent}) if unsent else message)
+        unsent = []
     if messages and found.asked:
         messages[-1] = replace(messages[-1], data={**messages[-1].data, "asked": found.asked})
     return Session(store, name, tuple(messages), found.title, found.directory, parent)
@@ -274,6 +278,7 @@ def _message(line: Line, at: int, prompt: str, number: int) -> Message:
     said |= {"attached": True} if line.attached else {}
     said |= {"waited": True} if line.waited else {}
     said |= {"added": True} if not mine and not line.prompts else {}
+    said |= {"meta": True} if line.data.get("isMeta") is True else {}
     said |= {"call_line": line.call_line} if line.call_line else {}
     said["form"] = "text" if isinstance(content, str) else "list" if isinstance(content, (list, dict)) else "none"
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

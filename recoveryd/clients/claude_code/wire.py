@@ -2,7 +2,8 @@
 
 Proven block by block against the requests of 2.1.330 (tests/e2e/claude_code/test_wire.py). What the client adds on its
 own (reminders, its environment) is left out: no stored line is to blame for that; places count it (`padded`). What it
-mends only once a request was refused (thinking, images of its own) is sent here as it is, and `heals` says which.
+mends only once a request was refused (thinking, images of its own) is sent here as it is, and `heals` says which;
+behind a refusal that is recorded, images are not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 from recoveryd.clients.claude_code.attachment import in_sent_order
 from recoveryd.clients.claude_code.edited_lines import MARK
+from recoveryd.clients.claude_code.refused_media import without_refused
 from recoveryd.clients.claude_code.transcript import model_of
 from recoveryd.core import HALF, Block, Json, Message, Part, Request, Session, Turn
 
@@ -74,11 +76,8 @@ class ClaudeCodeWire:
         return self._built(session, None)
 
     def _built(self, session: Session, prompt: _Draft | None) -> Request:
-        drafts = [
-            draft
-            for message in in_sent_order(session.messages, model_of(session))
-            if (draft := _drafted(message)) is not None
-        ]
+        messages = without_refused(in_sent_order(session.messages, model_of(session)), session)
+        drafts = [draft for message in messages if (draft := _drafted(message)) is not None]
         last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
         goes_on = prompt is not None and last is not None and last.error is None
         newest = _cut_off(session, drafts) if goes_on else []

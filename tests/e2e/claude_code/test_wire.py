@@ -12,6 +12,7 @@ from recoveryd.clients.claude_code.wire import ClaudeCodeWire
 from tests.e2e.claude_code import chains
 from tests.e2e.claude_code.attached import ATTACHED
 from tests.e2e.claude_code.client import ClaudeCode, sent
+from tests.e2e.claude_code.left_out import LEFT_OUT
 from tests.e2e.claude_code.run import client
 from tests.e2e.claude_code.shapes import SOUND, STUCK, Shape, built
 from tests.e2e.install import UnavailableError
@@ -20,10 +21,17 @@ from tests.support.transcript import Transcript
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
-EVERY: dict[str, Shape] = {**chains.CHAINS, **ATTACHED, **{f"stuck-{n}": s for n, s in STUCK.items()}, **SOUND}
+EVERY: dict[str, Shape] = {
+    **chains.CHAINS,
+    **ATTACHED,
+    **LEFT_OUT,
+    **{f"stuck-{n}": s for n, s in STUCK.items()},
+    **SOUND,
+}
 SOME = [
     *chains.CHAINS,
     *ATTACHED,
+    *LEFT_OUT,
     "stuck-combined",
     "stuck-images-too-many-attached",
     "stuck-compacted",
