@@ -9,9 +9,15 @@ _NOTHING = (
     r"\"(?:error|detail|message|title|status|code|type|path|timestamp|request_id)\" ?:|\b404\b|\breq_\w{1,40}\b"
     r"|\bnot found:(?= ?(?:[{<]|not found|file not found|404))|\b\d{4}-\d\d-[\dt:.+z-]*"
     r"|\b(?:api_?|ai_\w{1,20}|not_?found_?|unknown_?|invalid_request_)?error\b"
-    r"|/[\w/.-]*\b(?:responses|completions|messages)\b"
+    r"|/[\w/.-]{0,200}\b(?:responses|completions|messages)\b"
     r"|\b(?:not|found|file|page|resource|route|endpoint|the|requested|unknown|was|on|this|server)\b|[^\w:]"
 )
+# Of what stands in a history: a field of it that is not known is a refusal of that.
+_IN_HISTORY = (
+    r"(?:input|messages?|contents?|parts?|role|turns?|items?|output|response|tool_(?:calls?|results?|call_id)|refusal"
+    r"|annotations|reasoning(?:_(?:content|details|text|opaque)| items?)|thinking_blocks)\b"
+)
+_OF_MODEL = rf"(?<![\w-]){_IN_HISTORY}"  # what is said of it is not said of the model
 # Of what a limit is that no plan sets: of what is asked at a time, or in one request.
 _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
@@ -95,10 +101,11 @@ FAMILIES = (
         r"|余额|额度|欠费|使用上限|非活动状态|已被封禁"
         r"|overdue|in arrears|not enough balance|balance is insufficient|set inference limit|coding plan feature"
         r"|(any|add|low|depleted your[^|]{0,20}) credits?\b|spend(ing)? (cap|limit)|monthly limit exhausted"
-        r"|daily call limit|exceeded.?budget\b|(crossed|over) budget|budget_exceeded|account is in good standing"
+        r"|daily call limit|exceededbudget\b|exceeded budget for\b|crossed budget|over budget\W{1,3}spend"
+        r"|budget_exceeded|account is in good standing"
         r"|(account|organization)\b[^|]{0,60}\b(is suspended|been (locked|restricted|suspended))"
-        r"|(plan|subscription)\b[^|]{0,30}\b(has expired|inactive|not (yet )?(support|include))|requires a subscription"
-        r"|out of credits|hit your spend cap"  # Codex', of a workspace
+        r"|(?<!_)(plan|subscription)\b[^|]{0,30}\b(has expired|inactive|not (yet )?(support|include))"
+        r"|requires a subscription|out of credits|hit your spend cap"  # Codex', of a workspace
         # Claude Code's
         r"|out of usage\b|seat type doesn.t include usage|usage allocation has been disabled|pooled group budget"
         r"|this service is disabled for your org|usage is paused for your org"
@@ -114,7 +121,7 @@ FAMILIES = (
         Cause.RATE_LIMIT,
     ),
     (
-        r"((user|your) )?(location|country|region|territory) (is )?not supported|unsupported_country"
+        r"((user|your) location|country|region|territory) (is )?not supported|unsupported_country"
         r"|unsupported (country|countries|location)|(not |un)available in your (country|region)",
         Cause.PLACE,
     ),
@@ -154,8 +161,8 @@ FAMILIES = (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
         r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
-        r"|only supports function tools|body \| tools\b|tools? (param|with mixed)|maximum tools limit"
-        r"|(tools?|function) (use|call|calling)\b[^|]{0,30}\b(not (supported|enabled)|unsupported)"
+        r"|only supports function tools|body \| tools\b|tools (param requires|with mixed)|maximum tools limit"
+        r"|(tools?|function) (use|calls?|calling)\W{1,3}((is|are) )?(not (supported|enabled)|unsupported)"
         r"|not support (tools?|function calling)\b|parse grammar|json schema conversion failed"
         r"|function name is duplicated|functiondeclaration",
         Cause.TOOLS,
@@ -170,11 +177,12 @@ FAMILIES = (
         r"|argument not supported|extra inputs|cache_control|prompt_cache|effort\b.{0,40}\bavailable"
         r"|thinking (is|may) not|reasoning is mandatory|invalid chat setting|invalid beta flag|strategy requires"
         r"|api.?version (is )?(not supported|required)|(unsupported|invalid|missing) api.?version|only for api.?version"
-        r"|unknown parameter: .(?!input|messages)|thinking_budget|enable_thinking must be|thinking level"
-        r"|not support thinking"
-        r"|only works in thinking mode|reasoning_\w{1,20} is not supported|developer instruction is not enabled"
+        rf"|unknown parameter: .(?!{_IN_HISTORY})|thinking_budget|enable_thinking must be|thinking level"
+        r"|not support thinking\b(?! (in|content|blocks?|parts?|messages?|turns?)\b)"
+        rf"|only works in thinking mode|(?!{_IN_HISTORY})reasoning_\w{{1,20}} is not supported"
+        r"|developer instruction is not enabled"
         r"|prompt caching|default chat template|configure ai gateway|live search is deprecated"
-        r"|fields are not supported|requested parameters"
+        r"|can handle the requested parameters"
         r"|encrypted content is not supported with this model.{0,60}\binclude\b"
         r"|invalid value: .reasoning\.encrypted_content.\. supported values",
         Cause.SETTING,
@@ -185,13 +193,16 @@ FAMILIES = (
         Cause.NO_IMAGES,
     ),
     (
-        r"model[^|{]{0,60}\b(not found|not exist|not available|not supported|unavailable\b(?!_|\"))|no endpoints found"
+        rf"model((?!{_OF_MODEL})[^|{{]){{0,60}}\b(not (found|exist|available|supported)|unavailable\b(?!_|\"))"
+        r"|no endpoints found"
         r"|on-demand throughput|un(known|supported) model\b|not found for api version|(^|\| |\"message\": ?\")model: "
-        r"|model[^|]{0,60}\bnot accessible via|model identifier is invalid|not a valid model|invalid model\b"
+        r"|model[^|]{0,60}\bnot accessible via|model identifier is invalid|not a valid model"
+        rf"|invalid model\b(?!\W{{1,3}}{_IN_HISTORY})"
         r"|only supported in v1/|work with the specified model|unavailable for free|free promotion has ended"
         r"|(free|alpha) period (of|for) this model|no such model|model names are|no (allowed )?providers available"
         r"|no allowed providers|unable to access (non-serverless )?model|could not resolve the foundation model"
-        r"|model[^|]{0,90}\b(no longer|been decommissioned|end of (its )?life|as legacy|is disabled)"
+        rf"|model((?!{_OF_MODEL})[^|]){{0,90}}\b(no longer|been decommissioned|end of (its )?life|as legacy"
+        r"|is disabled)"
         r"|(not support|use of) (the )?\w{1,20} api\b|not supported for format|model has unloaded"
         r"|function '[\da-f-]{8,36}': not found for account|model disabled|model '[^']{1,80}' was removed"
         r"|is being retired"
@@ -209,7 +220,7 @@ FAMILIES = (
     (
         r"404 page not found|404 not found</(title|h1)>|cannot post /|invalid url \((get|post) "
         r"|unexpected endpoint or method|\bmethod not allowed|no route (matched|found)|unknown request url"
-        r"|could not route to|fetch\(\) url is invalid"
+        r"|could not route to /|fetch\(\) url is invalid"
         r"|(completions|messages|responses)\W{1,3}cannot be parsed as a url"
         r"|failed to parse url from \S{1,200}/(completions|messages|responses)\b"
         r"|endpoint only accepts the path|default backend - 404|malformed_http_response"
@@ -224,12 +235,14 @@ FAMILIES = (
         Cause.FILTER,
     ),
     (
-        r"could not parse (the json|request) body|malformed json\b",
+        r"could not parse (the json|request) body|request body is not valid json|(^|\| )malformed json( \||$)",
         Cause.NO_JSON,
     ),
     (
-        r"model's tool call could not be parsed|the response could not be read\b|invalid json response"
-        r"|failed to process successful response|no output generated|json parsing failed: text: (<!doctype|<html)",
+        r"model's tool call could not be parsed|the response could not be read\b"
+        r"|(^|\| |error: )invalid json response\W{0,3}( \||$)"
+        r"|failed to process successful response|no output generated\b(?! (for|by) )"
+        r"|json parsing failed: text: (<!doctype|<html)",
         Cause.UNREADABLE_ANSWER,
     ),
     (
@@ -253,7 +266,7 @@ FAMILIES = (
         r"|server.error|service is currently unavailable|serviceunavailable|(at|over) capacity|负载|过载|繁忙|不可用"
         r"|capacity temporarily exceeded|temporarily unavailable|high (load|traffic)|spikes in demand|访问量过大"
         r"|encountered an unexpected (internal )?error|not ready to serve|degraded function|model has crashed"
-        r"|group is saturated|maximum capacity"
+        r"|group is saturated|at maximum capacity"
         r"|(status|error|code|http|failed)\W{0,9}(code|error|http)?\W{0,3}5[02]\d\b|\b5[02]\d:",
         Cause.SERVER,
     ),

@@ -82,7 +82,8 @@ _TURNED_AWAY = _UNREAD | {
 }
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _SAID_STATUS = re.compile(
-    r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b(?![.,]\d|\W{0,3}tokens)"
+    r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b"
+    r"(?![.,]\d|\W{0,3}(?:tokens|characters|bytes|messages|items|images|pages)\b)"
 )
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")

@@ -184,11 +184,40 @@ def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: st
         "Failed to parse URL from picture.png",
         "Unexpected error in the last item",
         "the thinking exceeded budget_of_it in an earlier turn",
+        "Malformed JSON in tool call arguments.",
+        "Tool result was malformed JSON",
+        "Invalid JSON response in tool message",
+        "No output generated for tool call call_1",
+        "Invalid tool parameters in tool call call_1",
+        "Tool call id format is not supported",
+        "Tool call arguments of type string are unsupported",
+        "Function call turn after model turn is not supported",
+        "Unknown parameter: 'tool_calls'.",
+        "Unknown parameter: 'reasoning_content'.",
+        "Unknown parameter: 'content'.",
+        "reasoning_details is not supported in assistant turns",
+        "The following fields are not supported: refusal",
+        "This model does not support thinking content in assistant turns",
+        "Requested parameters of the call are invalid",
+        "The model's reasoning item is no longer available",
+        "Model turn no longer matches its signature",
+        "Invalid model turn",
+        "Invalid model output in history",
+        "update_plan does not include a result",
+        "thinking over budget by 3 tokens",
+        "the images could not route to a decoder",
+        "Image location not supported",
+        "Maximum capacity of items exceeded",
     ],
 )
 def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_else(words: str) -> None:
     error = read_error(api_error(words, 400))
     assert (other_cause(error), turned_away(error)) == (None, False)
+
+
+@pytest.mark.parametrize("words", ["Text error: 451 characters", "Error: 429 messages, which is odd"])
+def test_a_count_is_no_status(words: str) -> None:
+    assert other_cause(read_error(words)) is None
 
 
 @pytest.mark.parametrize(
