@@ -139,7 +139,7 @@ def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Fi
         recorded = refused or (find.unsendable(look.failure) if _not_answered(look) else None)
         if recorded is None:
             return find_cause(*standing_failure(look.kept), find)
-    elif recorded is not None and ((not look.newer and find.repaired_later(recorded)) or find.place_moved(recorded)):
+    elif recorded is not None and (find.repaired_later(recorded) or find.place_moved(recorded)):
         recorded = find.still_refused(recorded, places=False)
     if recorded is not None and not look.newer:
         broken = find.unreadable() if find.repaired(recorded.failure) else None

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from recoveryd.clients import Client, Store, is_store_of
-from recoveryd.core import Diagnosis, Edit, Entry, Failure, Outcome, RecoverydError, Session, edited
+from recoveryd.core import Block, Diagnosis, Edit, Entry, Failure, Json, Outcome, RecoverydError, Session, edited
 from recoveryd.ledger import Ledger, Upkeep
-from recoveryd.providers import NO_RULES, named_block, rules_for
+from recoveryd.providers import NO_RULES, Provider, named_block, rules_for
 
 
 def place_moved(client: Client, store: Store, ledger: Ledger, found: Diagnosis) -> bool:
@@ -31,7 +31,12 @@ def place_moved(client: Client, store: Store, ledger: Ledger, found: Diagnosis) 
     stood, stands = (named_block(rules, refused, one) for one in asked)
     if stood is None or stands is None:
         return stands is not None
-    return (stood.message_id, stood.part_id) != (stands.message_id, stands.part_id)
+    return _meant(rules, stood) != _meant(rules, stands)
+
+
+def _meant(rules: Provider, block: Block) -> tuple[str, str, str, list[Json]]:
+    """Tell what a place is of: also which of a part's blocks, and its images, which an error may count within it."""
+    return block.message_id, block.part_id, block.type, [*rules.sources(block.body)]
 
 
 def _as_it_was(

@@ -72,6 +72,14 @@ def take_back(tree: Tree, session: str, prompts: int = 1) -> str:
     return asked
 
 
+def gone_for_good(tree: Tree, made: SessionBuilder) -> None:
+    """As the client takes a turn that was taken back out of its store, with the next prompt."""
+    for message in (made.messages.pop(), made.messages.pop()):
+        (tree.root / "message" / made.session["id"] / f"{message['id']}.json").unlink()
+        for part in made.parts.pop(message["id"]):
+            (tree.root / "part" / message["id"] / f"{part['id']}.json").unlink()
+
+
 def said(bench: Bench, store: Store, session: str) -> Diagnosis | None:
     return diagnose(bench.recovery.context, store, session)
 
@@ -141,11 +149,13 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 @pytest.mark.parametrize("copied", [False, True], ids=["where it was repaired", "in a copy of the store"])
 @pytest.mark.parametrize("since", [False, True])
 @pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("answered", [True, False], ids=["empty account", "no answer yet"])
 def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
-    tree: Tree, bench: Bench, tmp_path: Path, own: bool, since: bool, copied: bool
+    tree: Tree, bench: Bench, tmp_path: Path, answered: bool, own: bool, since: bool, copied: bool
 ) -> None:
-    """Refused twice, healed, the last prompt taken back for good, and the account is empty then: of the images that are
-    left one that was answered went, or one that came `since`. `own`: the last prompt brought one, which went, too.
+    """Refused twice, healed, the last prompt taken back for good, and the account is empty then, or the next prompt on
+    its way: of the images that are left one that was answered went, or one that came `since`. `own`: the last prompt
+    brought one, which went, too.
     """
     first, second, third, fourth = (file(data_url(png(4 + size, 4))) for size in range(4))
     made = SessionBuilder(int(time.time() * 1000) - 60_000, model=GPT)
@@ -158,20 +168,49 @@ def test_for_an_older_refusal_of_an_image_that_went_since_no_other_goes(
         made.assistant(error=error)
     session = tree.keep(made)
     assert bench.attempt(tree, session).outcome is Outcome.HEALED
-    for message in (made.messages.pop(), made.messages.pop()):
-        (tree.root / "message" / session / f"{message['id']}.json").unlink()
-        for part in made.parts.pop(message["id"]):
-            (tree.root / "part" / message["id"] / f"{part['id']}.json").unlink()
+    gone_for_good(tree, made)
     made.user("go on", *((fourth,) if since else ()))
-    made.assistant(error=api_error(QUOTA, 429))
+    if answered:
+        made.assistant(error=api_error(QUOTA, 429))
     tree.keep(made)
     if copied:
         there, tree = tree.root, Tree(tmp_path / "copy")
         shutil.copytree(there, tree.root, dirs_exist_ok=True)
+    no_image_goes(tree, bench, session, waits=not answered)
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["empty account", "no answer yet"])
+@pytest.mark.parametrize("written_since", [False, True])
+def test_nor_another_image_of_the_same_output_that_stands_in_its_place_since(
+    tree: Tree, bench: Bench, answered: bool, written_since: bool
+) -> None:
+    """`written_since`: the output was, by a plugin say, so that what was repaired is not known to stand."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000)
+    made.user("go")
+    images = [file(data_url(png(4 + size, 4))) for size in range(2)]
+    made.assistant(tool("read", {"filePath": "/a.png"}, "Image read", attachments=images))
+    made.assistant("I see")
+    words = FIRST.replace("messages.0.content.1", "messages.2.content.0.tool_result.content.1")
+    made.failed("and?", api_error(words, 400))
+    made.failed("go on", api_error(words, 400))
+    session = tree.keep(made)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    gone_for_good(tree, made)
+    if written_since:
+        write_over(tree.part(session, "tool"), metadata={"plugin": {}})
+    made.user("go on")
+    if answered:
+        made.assistant(error=api_error(QUOTA, 429))
+    tree.keep(made)
+    no_image_goes(tree, bench, session, waits=not answered)
+
+
+def no_image_goes(tree: Tree, bench: Bench, session: str, *, waits: bool) -> None:
     before, found = tree.files(), said(bench, tree.store, session)
-    assert found is not None and not found.stuck
+    assert found is None if waits else found is not None and not found.stuck
     assert judged(bench, tree, session) is Next.NOTHING
-    bench.recovery.attempt(case(tree.store, found.failure, Kind.MEDIA_REJECTED))
+    failure = tree.failure(session) if found is None else found.failure
+    bench.recovery.attempt(case(tree.store, failure, Kind.MEDIA_REJECTED))
     assert tree.files() == before
 
 
@@ -245,10 +284,7 @@ def test_nor_behind_a_repair_for_another_refusal_whose_turn_is_gone(tree: Tree, 
     assert bench.attempt(tree, session).outcome is Outcome.HEALED
     take_back(tree, session)
     if then == "prompted":  # the client takes the turn out of its store then
-        for message in (made.messages.pop(), made.messages.pop()):
-            (tree.root / "message" / session / f"{message['id']}.json").unlink()
-            for part in made.parts.pop(message["id"]):
-                (tree.root / "part" / message["id"] / f"{part['id']}.json").unlink()
+        gone_for_good(tree, made)
         write_over(next((tree.root / "session").rglob(f"{session}.json")), revert=None)
         made.failed("go on", api_error(QUOTA, 429))
         tree.keep(made)
