@@ -43,17 +43,78 @@ _OF_DOCUMENTS = (
     "does not support pdf input",
     "does not support pdfs",
 )
-# Its own words, where it kept none of the refusal's.
-_SAID = (
-    ("PDF too large (max ", _DOCUMENT),
-    ("PDF is password protected. ", _DOCUMENT),
-    ("The PDF file was not valid. ", _DOCUMENT),
-    ("Image was too large. ", _IMAGE),
-    ("Request too large (max ", _BOTH),
-    ("API Error: an image in the conversation could not be processed and was removed. ", _IMAGE),
-    ("API Error: a document in the conversation could not be processed and was removed. ", _DOCUMENT),
-    ("API Error: this model does not accept PDF documents, so a PDF in the conversation was removed. ", _DOCUMENT),
-)
+# Its own words, where it kept none of the refusal's that it reads: with what it says in a terminal, or elsewhere.
+_SAID = {
+    f"{words} {way_on}": kinds
+    for words, kinds, ways_on in (
+        (
+            "PDF too large (max 100 pages, 20MB).",
+            _DOCUMENT,
+            (
+                "Try reading the file a different way (e.g., extract text with pdftotext).",
+                "Double press esc to go back and try again, or use pdftotext to convert to text first.",
+            ),
+        ),
+        (
+            "PDF is password protected.",
+            _DOCUMENT,
+            (
+                "Try using a CLI tool to extract or convert the PDF.",
+                "Please double press esc to edit your message and try again.",
+            ),
+        ),
+        (
+            "The PDF file was not valid.",
+            _DOCUMENT,
+            (
+                "Try converting it to text first (e.g., pdftotext).",
+                "Double press esc to go back and try again with a different file.",
+            ),
+        ),
+        (
+            "Image was too large.",
+            _IMAGE,
+            (
+                "Try resizing the image or using a different approach.",
+                "Double press esc to go back and try again with a smaller image.",
+            ),
+        ),
+        (
+            "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request "
+            "over the limit.",
+            _BOTH,
+            (
+                "Remove older images or compact the conversation.",
+                "Run /compact, or double press esc to go back and remove attachments.",
+            ),
+        ),
+        (
+            "API Error: an image in the conversation could not be processed and was removed.",
+            _IMAGE,
+            (
+                "Re-read the file with a different approach if you still need it.",
+                "Double press esc to edit your message, or re-read the file if you still need it.",
+            ),
+        ),
+        (
+            "API Error: a document in the conversation could not be processed and was removed.",
+            _DOCUMENT,
+            (
+                "Re-read the file with a different approach if you still need it.",
+                "Double press esc to edit your message, or re-read the file if you still need it.",
+            ),
+        ),
+        (
+            "API Error: this model does not accept PDF documents, so a PDF in the conversation was removed.",
+            _DOCUMENT,
+            (
+                "Ask Claude to read specific pages of the file instead (they are sent as images), or switch to a model "
+                "that reads PDFs.",
+            ),
+        ),
+    )
+    for way_on in ways_on
+}
 _SIDES = re.compile(r"base64\.data: (At least one of the image dimensions exceed max allowed size[^:]*: (\d+) pixels)")
 _GONE = {"type": "text", "text": "(media removed \N{EM DASH} rejected by API)"}  # in a result that had nothing else
 _TOO_LONG = (
@@ -119,9 +180,7 @@ def _kinds(line: Json) -> frozenset[str]:
     content = message.get("content") if isinstance(message, Mapping) else None
     first = content[0] if isinstance(content, list) and content else None
     said = first.get("text") if isinstance(first, Mapping) and first.get("type") == "text" else None
-    if not isinstance(said, str):
-        return frozenset()
-    return next((kinds for words, kinds in _SAID if said.startswith(words)), frozenset())
+    return _SAID.get(said, frozenset()) if isinstance(said, str) else frozenset()
 
 
 def _of_words(details: str) -> frozenset[str]:

@@ -193,20 +193,35 @@ def _reminded(t: Transcript, line: Line, *, hint: bool = False, prompt: bool = F
     t.assistant(text("done"))
 
 
-def _without_details(t: Transcript, details: str | None = None) -> None:
+OWN_WORDS = {
+    "request": "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the "
+    "request over the limit. Remove older images or compact the conversation.",
+    "request-of-bytes": "Request too large (max 32MB; 30MB of about 40MB is images or documents). Accumulated images "
+    "and attachments in the conversation pushed the request over the limit. Remove older images or compact the "
+    "conversation.",
+    "pages": "PDF too large (max 100 pages, 20MB). Try reading the file a different way (e.g., extract text with "
+    "pdftotext).",
+    "password": "PDF is password protected. Try using a CLI tool to extract or convert the PDF.",
+    "invalid": "The PDF file was not valid. Try converting it to text first (e.g., pdftotext).",
+    "large": "Image was too large. Try resizing the image or using a different approach.",
+    "image": "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a "
+    "different approach if you still need it.",
+    "document": "API Error: a document in the conversation could not be processed and was removed. Re-read the file "
+    "with a different approach if you still need it.",
+    "no-pdf": "API Error: this model does not accept PDF documents, so a PDF in the conversation was removed. Ask "
+    "Claude to read specific pages of the file instead (they are sent as images), or switch to a model that reads "
+    "PDFs.",
+}
+DETAILS = (None, '{"type": "error"}', "request_body_over_limit: body=4B (messages only) media=3B limit=3B")
+
+
+def _in_own_words(t: Transcript, words: str, details: str | None) -> None:
     """The client's own words tell it."""
     _media(t)
-    said: Line = {
-        "content": [
-            text(
-                "Request too large (max 32MB). Accumulated images and attachments in the "
-                "conversation pushed the request over the limit. Remove older images or compact the conversation."
-            )
-        ]
-    }
+    t.user([text("three"), document(), pasted(2)])
     left_out(t, "x", distinct=False, errorDetails=details)
     line = t.line(-1)
-    line["message"] = {**line["message"], **said}
+    line["message"] = {**line["message"], "content": [text(words)]}
     t.user("on")
     t.assistant(text("done"))
 
@@ -252,6 +267,9 @@ LEFT_OUT: Mapping[str, Callable[[Transcript], object]] = {
         for name, line in {**UNSENT, "reminder": REMINDER}.items()
     },
     "left-out-informed-behind-prompt": partial(_reminded, line=INFORMED, prompt=True),
-    "left-out-without-details": _without_details,
-    "left-out-with-bare-details": partial(_without_details, details='{"type": "error"}'),
+    **{f"left-out-by-{n}": partial(_in_own_words, words=words, details=None) for n, words in OWN_WORDS.items()},
+    **{
+        f"left-out-by-own-words-{n}": partial(_in_own_words, words=OWN_WORDS["request"], details=details)
+        for n, details in enumerate(DETAILS)
+    },
 }

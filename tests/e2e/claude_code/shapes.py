@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from tests.e2e import replies
-from tests.e2e.claude_code.attached import queued, too_many
+from tests.e2e.claude_code.attached import pasted, queued, too_many
 from tests.e2e.claude_code.client import GONE_FILE, GONE_URL, MOST_IMAGES
+from tests.e2e.claude_code.left_out import IMAGE, left_out
 from tests.e2e.media import png
 from tests.support.transcript import Line, Transcript, call, text
 
@@ -161,6 +162,14 @@ def shots(t: Transcript) -> None:
     t.assistant(DONE)
 
 
+def shots_left_out(t: Transcript) -> None:
+    """Some more were refused, and are not sent any more."""
+    shots(t)
+    t.user([text("these?"), *map(pasted, range(3))])
+    left_out(t, IMAGE)
+    t.assistant(DONE)
+
+
 def thought_behind(t: Transcript) -> None:
     """Its user stopped it while it thought, behind words and as a whole; nobody sends the second one."""
     t.assistant(text("a"), {"type": "redacted_thinking", "data": "c2Vl"}, replies.thinking("hm"))
@@ -227,6 +236,7 @@ STUCK: Mapping[str, Shape] = {
     ),
     "thinking-last": thought_behind,
     "images-too-many": shots,
+    "images-too-many-and-left-out": shots_left_out,
     "images-too-many-attached": partial(too_many, most=MOST_IMAGES),
     "nested-unknown": gives({"type": "resource", "resource": {"uri": "x", "text": "hello"}}),
     "nested-audio-and-unknown": gives({"type": "audio", "data": "x"}, text("b"), {"type": "foo"}),
@@ -276,6 +286,7 @@ CHOSEN = (
     "thinking-blank",
     "thinking-last",
     "images-too-many",
+    "images-too-many-and-left-out",
     "images-too-many-attached",
     "nested-unknown",
     "blank-prompt",

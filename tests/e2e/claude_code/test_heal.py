@@ -72,6 +72,12 @@ def test_what_the_client_mends_itself_keeps_every_byte(played: Played, name: str
     assert played[1].history(one.session) == []
 
 
+def test_of_too_many_images_no_more_go_than_the_request_has(played: Played) -> None:
+    """Some are stored that the client leaves out since a refusal of images."""
+    one = played[0]["images-too-many-and-left-out"]
+    assert one.healed.count(b" was taken out: ") == played[0]["images-too-many"].healed.count(b" was taken out: ") == 4
+
+
 def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
     """The client goes on by what it has in memory, and appends; all of it is there, and the next start is sound."""
     _, daemon, there = played
