@@ -165,7 +165,7 @@ def shots(t: Transcript) -> None:
 def shots_left_out(t: Transcript) -> None:
     """Some more were refused, and are not sent any more."""
     shots(t)
-    t.user([text("these?"), *map(pasted, range(3))])
+    t.user([text("these?"), *map(pasted, range(40, 43))])
     left_out(t, IMAGE)
     t.assistant(DONE)
 
