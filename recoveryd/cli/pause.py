@@ -28,7 +28,7 @@ def pause(arguments: argparse.Namespace) -> int:
     config, _ = load_sound(Config, arguments.config or paths.config_file())  # a broken one is no matter of a pause
     idle = _idle(config, state)
     words = f"Nothing is repaired by itself until {until}"
-    words += f", nor after that, as it is configured: {idle}." if idle else _meanwhile(by_hand=_by_hand(config))
+    words += f", nor after that, as it is configured: {idle}." if idle else _meanwhile(config, state)
     data = {"paused": True, "since": made.since, "until": made.until}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
@@ -48,11 +48,12 @@ def _by_hand(config: Config) -> bool:
     return bool(config.kinds) and not config.dry_run
 
 
-def _meanwhile(*, by_hand: bool) -> str:
+def _meanwhile(config: Config, state: Path) -> str:
     repair = command_line("scan", "--repair")
+    none = "" if daemons(config, (), state) else f" by a recoveryd that runs (none does now: `{command_line('start')}`)"
     hours = f"`lookback_hours` ({Config().lookback_hours:g} unless you set it)"
-    words = f". What gets stuck meanwhile is healed after that, if it is not older than {hours} then"
-    return f"; `{repair}` does it by hand{words}: `{repair}` heals what is." if by_hand else f"{words}."
+    words = f". What gets stuck meanwhile is healed after that{none}, if it is not older than {hours} then"
+    return f"; `{repair}` does it by hand{words}: `{repair}` heals what is." if _by_hand(config) else f"{words}."
 
 
 def unpause(arguments: argparse.Namespace) -> int:

@@ -270,8 +270,10 @@ def _details(view: WatchScreen, row: LiveSession | None, room: int, width: int) 
         return [_line("No session changed lately.", "dim")][:room]
     done = f", repaired by {row.recovery}" if row.recovery else ""
     named = row.session + in_brackets(view.whose, row.store.id)
-    head = [_line(f"{named}{done}", "bold"), *Text(plain(row.says)).wrap(console(), width)[: room // 3]]
-    lines, page = view.lines.get(row.recovery, []), max(1, room - len(head))
+    lines = view.lines.get(row.recovery, [])
+    most = max(room // 3, room - 1 - len(lines))  # what the diff does not need
+    head = [_line(f"{named}{done}", "bold"), *(_folded(row.says, "", width, most) if row.says and most else [])]
+    page = max(1, room - len(head))
     start = view.page % max(1, -(-len(lines) // page)) * page
     styles = {"+": "green", "-": "red", "@": "cyan"}
     shown = (Text(line, styles.get(line[:1], ""), no_wrap=True, overflow="ellipsis") for line in lines)

@@ -359,6 +359,17 @@ def test_no_start_is_named_that_would_heal_nothing(tree: Tree, run: Run, said: s
         assert "recoveryd start" not in told
 
 
+def test_a_pause_says_what_must_run_for_what_gets_stuck_to_be_healed_after_it(tree: Tree, run: Run) -> None:
+    says = "is healed after that by a recoveryd that runs (none does now: `recoveryd start`)"
+    assert says in " ".join(run("pause")[1].split())
+    note = RunNote(paths.lock_dir(private_files.make_folder(paths.state_dir())))
+    note.say([tree.store.id], "")
+    try:
+        assert "is healed after that, if" in " ".join(run("pause")[1].split())
+    finally:
+        note.release()
+
+
 @pytest.mark.parametrize(("goes_by", "written"), [("it is a dry run", ""), ("", "dry_run = true"), (REPLACED, "")])
 def test_a_pause_goes_by_the_recoveryd_that_runs(tree: Tree, run: Run, goes_by: str, written: str) -> None:
     """It may have been given another configuration by name, or have started before the file was changed."""

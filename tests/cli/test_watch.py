@@ -319,6 +319,22 @@ def test_in_a_narrow_terminal_sentences_and_keys_are_whole(view: WatchScreen) ->
     assert len(lines) <= 30 and view.idle in told and told.endswith("u undo; c continue")
 
 
+def test_what_is_said_of_a_session_is_whole_where_there_is_room_and_else_breaks_off_visibly(view: WatchScreen) -> None:
+    says = " ".join(f"word{n}" for n in range(30))
+    view.rows = [replace(view.row or view.rows[0], says=says, recovery="")]
+    out = console(soft_wrap=False)
+
+    def drawn(lines: int) -> str:
+        out.size = (40, lines)
+        with out.capture() as held:
+            out.print(draw_screen(view, out))
+        assert len(held.get().splitlines()) <= lines
+        return " ".join(line.strip() for line in held.get().split("─" * 40)[1].splitlines()).strip()
+
+    assert says in drawn(24)
+    assert says not in drawn(14) and drawn(14).endswith("…")
+
+
 def test_the_selection_stays_with_its_session_and_within_the_list(view: WatchScreen) -> None:
     assert view.row == view.rows[0]
     view.move(-1)
