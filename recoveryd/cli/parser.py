@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 
 from recoveryd.cli import parser_upkeep
 from recoveryd.cli.declare import Commands, Parser, add_client_option, add_command, everywhere, filled, read_count
@@ -87,10 +88,11 @@ def _compact(commands: Commands) -> None:
 
 def _share(text: str) -> float:
     """Read a share of the limit, 0.1 to 0.95."""
-    share = float(text)
-    if not 0.1 <= share <= 0.95:
-        raise argparse.ArgumentTypeError(f"{text} is no share from 0.1 to 0.95")
-    return share
+    with suppress(ValueError):
+        share = float(text)
+        if 0.1 <= share <= 0.95:
+            return share
+    raise argparse.ArgumentTypeError(f"{text!r} is no share from 0.1 to 0.95")
 
 
 _share.__name__ = "share"  # what argparse calls it when it is none

@@ -91,6 +91,18 @@ def test_what_makes_no_sense_is_a_matter_of_usage(run: Run, argv: list[str]) -> 
     assert err
 
 
+@pytest.mark.parametrize(
+    ("argv", "wanted"),
+    [
+        *((["compact", "ses_1", "--target", value], "from 0.1 to 0.95") for value in ("abc", "3", "nan", "50%")),
+        *((["pause", "--for", value], "90s, 30m, 2h or 1d") for value in ("abc", "3", "nans", "1e9d")),
+    ],
+)
+def test_a_value_that_is_none_is_told_with_what_is_wanted(run: Run, argv: list[str], wanted: str) -> None:
+    code, _, err = run(*argv)
+    assert code == 2 and wanted in err
+
+
 def test_nothing_is_stuck_in_a_healthy_store(tree: Tree, run: Run) -> None:
     tree.answered(tree.stuck())
     tree.stuck(words="Overloaded")

@@ -38,7 +38,7 @@ WORDS = {
     ),
     Cause.ADDRESS: (
         "the address that the client asks, where nobody answers for models. Send the prompt again in a while; if "
-        "that fails too, look at it in the client's settings (`baseURL`, `base_url`)."
+        "that fails too, look at it in the client's settings (`baseURL`, `base_url`, `ANTHROPIC_BASE_URL`)."
     ),
     Cause.NO_JSON: (
         "a request that was no valid JSON when it arrived. Send the prompt again; if that fails too, look at "

@@ -271,6 +271,7 @@ SPRING = '{"timestamp":"2026-11-01T10:00:00.000+00:00","status":404,"error":"Not
     ("error", "about"),
     [
         (_codex(404, "Unknown error"), "again in a while; if that fails too, look at it"),
+        ("API Error: 404 404 page not found", "`ANTHROPIC_BASE_URL`"),
         (_codex(404, '{"detail":"Not Found"}'), ADDRESS),
         (_codex(404, '{"error":"Not Found","message":"Not Found"}'), ADDRESS),
         (_codex(404, SPRING), ADDRESS),
