@@ -29,14 +29,14 @@ def place_moved(client: Client, store: Store, ledger: Ledger, found: Diagnosis) 
         return True
     asked = (wires[0].stored(replace(one.until(failure.message), revert=None)) for one in (then, now))
     stood, stands = (named_block(rules, refused, one) for one in asked)
-    if stood is None or stands is None:
-        return stands is not None
     return _meant(rules, stood) != _meant(rules, stands)
 
 
-def _meant(rules: Provider, block: Block) -> tuple[str, str, str, list[Json]]:
-    """Tell what a place is of: also which of a part's blocks, and its images, which an error may count within it."""
-    return block.message_id, block.part_id, block.type, [*rules.sources(block.body)]
+def _meant(rules: Provider, block: Block | None) -> tuple[str, str, str, list[Json]] | None:
+    """Tell what a place is of: also which of a part's blocks, and its images, which an error may count within it. None
+    where nothing stands: there an error may be taken to mean more than it did.
+    """
+    return None if block is None else (block.message_id, block.part_id, block.type, [*rules.sources(block.body)])
 
 
 def _as_it_was(

@@ -291,6 +291,25 @@ def test_nor_behind_a_repair_for_another_refusal_whose_turn_is_gone(tree: Tree, 
     is_left_alone(tree, bench, session, "refused_before_repair")
 
 
+def test_nor_where_nothing_stands_at_the_place_since(tree: Tree, bench: Bench) -> None:
+    """Of a signature whose block can't be found all thinking would go, also what was sound."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
+    for answer in (
+        (reasoning("sound"), text("x")),
+        (tool(), text("behind")),  # its repair puts what was sent as "messages.7" into "messages.9"
+        (text("fine"),),
+        (text("hm"), reasoning("rejected"), text("y")),
+    ):
+        made.user("next")
+        made.assistant(*answer)
+    made.failed("continue", api_error(SIGNATURE.replace("messages.1.content.0", "messages.7.content.1"), 400))
+    made.failed("continue", api_error(MISSING, 400))
+    session = tree.keep(made)
+    assert bench.attempt(tree, session).outcome is Outcome.HEALED
+    take_back(tree, session)
+    is_left_alone(tree, bench, session, "refused_before_repair")
+
+
 def test_nor_once_a_repair_from_before_it_was_undone(tree: Tree, bench: Bench) -> None:
     made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
     moved(made)
