@@ -85,6 +85,11 @@ _SAID_STATUS = re.compile(
     r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b"
     r"(?![.,]\d|\W{0,3}(?:tokens|characters|bytes|messages|items|images|pages)\b)"
 )
+# The name of a tool, which may be of any words: "no response found for function create_payment".
+_TOOL_NAME = re.compile(
+    r"\b(tool|function)((?: |_)(?:call|result|response|use))?( for| of| named| name:?)? [`'\"]?"
+    r"(?!tool_|function_|input_schema|response_format)[\w-]{0,80}_[\w-]{0,80}"
+)
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
@@ -98,6 +103,7 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
     text = " | ".join(filter(None, (_but_reason(text[:_LOOKED_AT], error.status) for text in said)))
     if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return None
+    text = _TOOL_NAME.sub(r"\1\2", text)
     known = (text, by_status.get(error.status if error.status is not None else _said_status(text), ""))
     causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
     return next((cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED), None)

@@ -215,6 +215,17 @@ def test_what_names_a_place_in_the_history_or_a_tool_is_not_taken_for_something_
     assert (other_cause(error), turned_away(error)) == (None, False)
 
 
+@pytest.mark.parametrize(
+    "name", ["create_payment", "get_quota", "rate_limit", "oauth_login", "safety_check", "api_key"]
+)
+def test_the_name_of_a_tool_is_no_cause(name: str) -> None:
+    for said in (f"No response found for function {name}", f"Tool result for '{name}' without matching tool_use"):
+        error = read_error(api_error(said, 400))
+        assert classify(error) is not None and (other_cause(error), turned_away(error)) == (None, False)
+    unknown = read_error(api_error(f"The tool call `{name}` was put off by the keeper of turns", 400))
+    assert (classify(unknown), other_cause(unknown), turned_away(unknown)) == (None, None, False)
+
+
 @pytest.mark.parametrize("words", ["Text error: 451 characters", "Error: 429 messages, which is odd"])
 def test_a_count_is_no_status(words: str) -> None:
     assert other_cause(read_error(words)) is None
