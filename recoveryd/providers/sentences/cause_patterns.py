@@ -235,7 +235,7 @@ FAMILIES = (
         Cause.FILTER,
     ),
     (
-        r"could not parse (the json|request) body|request body is not valid json|(^|\| )malformed json( \||$)",
+        r"could not parse (the json|request) body|(^|\| )malformed json( \||$)",
         Cause.NO_JSON,
     ),
     (

@@ -186,6 +186,7 @@ def test_what_an_error_is_about_is_told_where_it_can_be(error: object, about: st
         "the thinking exceeded budget_of_it in an earlier turn",
         "Malformed JSON in tool call arguments.",
         "Tool result was malformed JSON",
+        "The request body is not valid JSON: ",
         "Invalid JSON response in tool message",
         "No output generated for tool call call_1",
         "Invalid tool parameters in tool call call_1",
