@@ -121,8 +121,10 @@ def test_a_healed_session_that_was_moved_is_taken_back_and_goes_on_where_it_is(p
     _, daemon, there = played
     transcript = built(there.new(), STUCK["call-id"])
     file = transcript.write(there.projects)
+    assert daemon.run("pause").returncode == 0  # else it may be healed before it is looked at
     assert not there.prompt(transcript.session).answered
     refused = file.read_bytes()
+    assert daemon.run("unpause").returncode == 0
     [healed] = daemon.wait_settled([transcript.session])[transcript.session]
     folder = there.home / "other"
     folder.mkdir()
