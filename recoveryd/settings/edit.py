@@ -68,7 +68,10 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         check_data(model, wanted, "What was typed")
         (after := edit_text(text, put)).encode()
     except ConfigError as error:
-        raise unsound or UsageError(error.message, "Nothing was written.") from error
+        if unsound is not None:
+            hint = "Nothing was written, for only one value is set at a time. Mend the rest of the file by hand."
+            raise ConfigError(unsound.message, f"{hint} {unsound.hint}".strip()) from error
+        raise UsageError(error.message, "Nothing was written.") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"What was typed for {key} is not UTF-8.", "Nothing was written.") from error
     if parse_text(after) != wanted:

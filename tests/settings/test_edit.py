@@ -152,3 +152,15 @@ def test_set_tells_of_a_configuration_that_is_no_text(run: Run) -> None:
     file.write_bytes(b"# caf\xe9\n")
     ended, _, err = run("config", "set", "max_retries", "2")
     assert ended == 78 and "not UTF-8" in err and file.read_bytes() == b"# caf\xe9\n"
+
+
+def test_where_more_than_what_is_typed_is_not_sound_the_way_on_is_told(run: Run) -> None:
+    """Of two such values neither could be set, each for the other."""
+    file = paths.config_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('dry_run = "x"\nlookback_hours = "x"\n')
+    before = file.read_bytes()
+    for key, value in (("dry_run", "false"), ("lookback_hours", "5")):
+        code, _, err = run("config", "set", key, value)
+        assert code == 78 and "Nothing was written" in err and "Mend the rest of the file by hand" in err
+    assert file.read_bytes() == before
