@@ -403,3 +403,35 @@ def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
     assert meant("messages.0.content.1.image.source.base64.data: Could not process image", blocks[1]) == {"0.1"}
     assert meant("messages.0.content.0.image.source.base64.data: Could not process image", blocks[0]) == set()
     assert meant("Could not process image", None) == set(), "the rules find one"
+
+
+@pytest.mark.parametrize(
+    ("words", "sort"),
+    [
+        ("Could not process image", "image"),
+        ("Could not process PDF", "document"),
+        ("The PDF specified was not valid.", "document"),
+        ("The PDF specified is password protected.", "document"),
+        ("Unable to download the file. Please verify the URL and try again.", "url"),
+    ],
+)
+def test_without_a_place_the_one_that_no_answer_stands_behind_is_meant(words: str, sort: str) -> None:
+    """Or the only one; of several new ones it is not known which, but of those that it was to fetch all are."""
+    refused = classify(read_error({"name": "APIError", "data": {"message": words}}))
+    assert refused is not None
+
+    def one(number: int) -> dict[str, Any]:
+        if sort == "url":
+            return {"type": "image", "source": {"type": "url", "url": f"http://h/{number}.png"}}
+        if sort == "image":
+            return media("image", png(4, 4 + number), "image/png")
+        return media("document", b"%PDF-1.4 " + bytes([number]), "application/pdf")
+
+    def meant(*turns: list[dict[str, Any]]) -> set[str]:
+        return {part for part, _ in claims(refused, wire(*turns), None).media}
+
+    answer = [{"type": "text", "text": "seen"}]
+    assert meant([one(0)]) == meant([one(0)], answer, GO) == {"0.0"}
+    assert meant([one(0)], answer, [one(1)]) == {"2.0"}
+    several = meant([one(0)], answer, [one(1), one(2)])
+    assert several == ({"2.0", "2.1"} if sort == "url" else set())
