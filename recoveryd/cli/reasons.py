@@ -8,6 +8,7 @@ from recoveryd.core import (
     BEFORE_REPAIR,
     COPIED,
     ELSEWHERE,
+    LEFT_OPEN,
     OF_PARENT,
     OF_SUBAGENT,
     REFUSED,
@@ -70,6 +71,11 @@ REASONS = {
         "a subagent was refused that goes on from the conversation of the session that asked it",
         "left alone: what is to blame in that conversation is repaired there. Go on in the session that asked it",
         "ended in a refusal of a subagent that goes on from its parent's conversation, which is seen to by itself",
+    ),
+    LEFT_OPEN: Reason(
+        "a turn that was cut off when the client went away",
+        "nothing is to be repaired: its next prompt goes on. Prompt it",
+        "ended in a turn that was cut off when its client went away: they go on with their next prompt",
     ),
     UNDONE: Reason(
         "answered, and the repair that it was answered on was undone",

@@ -18,8 +18,11 @@ COPIED = "refused_before_copy"  # in the session that this one is a copy of: it 
 BEFORE_REPAIR = "refused_before_repair"  # something else of the session was repaired since: what it names moved
 OF_SUBAGENT = "refused_subagent"  # for an unknown reason; the session that asked it went on since
 OF_PARENT = "refused_with_parent"  # a subagent that is sent its parent's conversation, which is seen to by itself
+LEFT_OPEN = "turn_left_open"  # its client went away in it, and goes on from there with the next prompt
 UNDONE = "repair_undone"  # by its user, behind an answer: what was refused before is stored again
-_NOT_STUCK = frozenset({UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, BEFORE_REPAIR, OF_SUBAGENT, OF_PARENT, UNDONE})
+_NOT_STUCK = frozenset(
+    {UNANSWERED, ELSEWHERE, TAKEN_BACK, COPIED, BEFORE_REPAIR, OF_SUBAGENT, OF_PARENT, LEFT_OPEN, UNDONE}
+)
 
 
 @dataclass(frozen=True, slots=True)

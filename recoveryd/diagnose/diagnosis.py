@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 from recoveryd.clients import SessionStatus, Store, is_of_subagent
@@ -9,6 +10,7 @@ from recoveryd.core import (
     BEFORE_REPAIR,
     COPIED,
     ELSEWHERE,
+    LEFT_OPEN,
     OF_PARENT,
     OF_SUBAGENT,
     REFUSED,
@@ -75,7 +77,10 @@ class _Finder:
 
     def cut_off(self) -> Diagnosis | None:
         under_way = self._client.under_way(self._store, self._session)
-        return None if under_way else self._client.cut_off(self._loaded)
+        found = None if under_way else self._client.cut_off(self._loaded)
+        if found is None or found.kind in self._context.config.kinds:
+            return found
+        return self.unreadable() or replace(found, refused=None, code=LEFT_OPEN)  # its client goes on from there
 
     def unreadable(self) -> Diagnosis | None:
         found = self._store.unreadable(self._session, whole=True)

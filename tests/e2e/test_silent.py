@@ -207,10 +207,12 @@ def _ended(harness: Harness, root: Path) -> None:
     named = f'kinds = ["interrupted_turn"]\ninterrupted_minutes = 0\n{INTERRUPTED}'
     session = client.new_session()["id"]
     _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
-    [found] = _stuck(daemon, session)
-    assert (found["reason"], len(found["evidence"]["open_tools"])) == ("interrupted_turn", 1)
+    found = json.loads(daemon.run("explain", "--session", session, "--json").stdout)
+    told = found["stuck"], found["reason"], len(found["evidence"]["open_tools"])
+    assert told == (False, "turn_left_open", 1), "its next prompt would be accepted"
+    assert _stuck(daemon, session) == []
     before = still(harness.client)
-    assert daemon.codes([["scan", "--repair", "--session", session]]) == [1], "it is off unless it is named"
+    assert daemon.codes([["scan", "--repair", "--session", session]]) == [0], "it is off unless it is named"
     assert changed(before, snapshot(harness.client)) == {}
     with Daemon(root / "named", data, config=named) as other:
         [entry] = other.wait_settled([session])[session]

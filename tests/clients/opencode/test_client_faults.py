@@ -201,10 +201,11 @@ def test_a_turn_that_was_cut_off_is_shown_and_ended_only_where_it_is_named(
 ) -> None:
     session = recent(tree, cut_off)
     before = tree.files()
-    found = one(scan("--repair"))
-    assert (found["reason"], found["healed"]) == ("interrupted_turn", False)
+    code, told = scan("--repair")
+    [found] = told["elsewhere"]
+    assert (code, told["stuck"], found["reason"]) == (0, [], "turn_left_open"), "its next prompt goes on"
     assert found["evidence"]["open_tools"] == [tree.part(session, "tool").stem]
-    assert "is not among the kinds" in found["action"] and tree.files() == before
+    assert "Prompt it" in found["action"] and tree.files() == before
     assert triage().judge(tree.store, session).next is Next.AGAIN
     verdict = triage(kinds=("interrupted_turn",)).judge(tree.store, session)
     assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.INTERRUPTED_TURN)
@@ -240,7 +241,7 @@ def test_a_turn_that_may_be_under_way_is_neither_shown_nor_ended(
 def test_what_is_off_is_put_on_no_record(tree: Tree, scan: Run, tmp_path: Path) -> None:
     """A refusal on record would keep the daemon from the session once the kind is named."""
     session = recent(tree, cut_off)
-    assert one(scan("--repair"))["reason"] == "interrupted_turn"
+    assert [found["reason"] for found in scan("--repair")[1]["elsewhere"]] == ["turn_left_open"]
     with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
         assert ledger.history(9) == []
     given: dict[str, Any] = {"state_dir": tmp_path / "api", "stores": [tree.store]}
@@ -253,7 +254,7 @@ def test_what_is_off_is_put_on_no_record(tree: Tree, scan: Run, tmp_path: Path) 
     assert recover(session, Config(), **given) is None
 
 
-def test_a_turn_that_was_cut_off_behind_a_refusal_is_what_it_is_stuck_on(
+def test_a_turn_that_was_cut_off_behind_a_refusal_is_what_it_ended_in(
     tree: Tree, scan: Run, triage: Callable[..., Triage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model spoke again, so the refusal is over; while the turn may run, nothing is wrong with the session."""
@@ -264,11 +265,17 @@ def test_a_turn_that_was_cut_off_behind_a_refusal_is_what_it_is_stuck_on(
         cut_off(session)
 
     session = recent(tree, refused)
-    assert one(scan())["reason"] == "interrupted_turn"
+    assert [found["reason"] for found in scan()[1]["elsewhere"]] == ["turn_left_open"]
     verdict = triage(kinds=tuple(Kind)).judge(tree.store, session)
     assert (verdict.next, verdict.kind) == (Next.RECOVER, Kind.INTERRUPTED_TURN)
     monkeypatch.setattr(RunningTurns, "under_way", lambda *_: "a running OpenCode has its store")
-    assert (scan()[0], scan()[1]["stuck"]) == (0, [])
+    assert (scan()[0], scan()[1]["stuck"], scan()[1]["elsewhere"]) == (0, [], [])
+
+
+def test_a_part_that_is_broken_behind_a_turn_that_was_cut_off_is_what_it_is_stuck_on(tree: Tree, scan: Run) -> None:
+    session = recent(tree, cut_off)
+    tree.part(session, "text").write_bytes(b"{")
+    assert [found["kind"] for found in [one(scan())]] == ["unsendable_part"]
 
 
 def test_a_session_that_is_to_be_left_alone_is_not_listed(tree: Tree, scan: Run) -> None:
