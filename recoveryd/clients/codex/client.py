@@ -68,6 +68,12 @@ class Codex(WithoutServer):
             if not home.is_dir():
                 missing = "is no folder" if home.exists() else "is not there"
                 yield ConfigProblem("codex.homes", f"{home} {missing}.", "Name a folder that holds `sessions`.")
+            elif not (home / rollout_paths.SESSIONS).is_dir():
+                yield ConfigProblem(
+                    "codex.homes",
+                    f"{home} has no folder `{rollout_paths.SESSIONS}`.",
+                    "Is it the one that CODEX_HOME names (usually ~/.codex)? `run` waits for a first session.",
+                )
 
     def shell_settings(self, service: Client, env: Mapping[str, str], state: Path) -> ShellSettings:
         """Tell of a home that only `CODEX_HOME` names."""

@@ -1112,9 +1112,12 @@ def test_a_home_is_a_store_only_where_it_is_there_and_wanted(tmp_path: Path) -> 
     assert found() == [str(tmp_path / ".codex/sessions")]
     assert found(homes=[tmp_path / "other"])[1:] == [str(tmp_path / "other/sessions")]
     assert found(enabled=False) == []
-    config = Config(codex={"homes": [tmp_path / "no"]})  # type: ignore[arg-type]
+    (tmp_path / "whole" / "sessions").mkdir(parents=True)
+    named = {"homes": [tmp_path / "no", tmp_path / "other", tmp_path / "whole"]}
+    config = Config(codex=named)  # type: ignore[arg-type]
     problems = [problem for client in Clients(config).all() for problem in client.config_problems()]
-    assert [problem.key for problem in problems] == ["codex.homes"]
+    assert [problem.key for problem in problems] == ["codex.homes"] * 2
+    assert "is not there" in problems[0].says and "has no folder `sessions`" in problems[1].says
 
 
 def test_a_store_that_is_gone_is_told_by_its_id() -> None:
