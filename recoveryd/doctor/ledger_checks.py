@@ -67,7 +67,7 @@ def check_conflicts(patient: Patient) -> Iterator[Check]:
         ids = [entry.id for entry in found.pending]
         cut = "1 repair was" if len(ids) == 1 else f"{len(ids)} repairs were"
         says = f"{cut} cut off by a crash: {first_of(ids)}."
-        yield Check("conflicts", WARN, says, f"{command_line('start')} brings that to an end", recoveries=ids)
+        yield Check("conflicts", WARN, says, f"`{command_line('start')}` brings that to an end", recoveries=ids)
     if found.conflicts:
         ids = [entry.id for entry in found.conflicts]
         one, many = "1 repair does not stand as it was", f"{len(ids)} repairs do not stand as they were"
