@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from recoveryd.clients import Config, Store, find_stores, read_error, stores_having
-from recoveryd.core import KINDS, Event, NotFoundError, Outcome, is_repairable
+from recoveryd.core import Event, NotFoundError, Outcome, is_repairable
 from recoveryd.diagnose import Case, Context, diagnose, holding_repair
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow_moved, recover_one
@@ -66,8 +66,6 @@ def _recover(store: Store, session: str, recovery: Recovery) -> Event | None:
     found = diagnose(context, store, session)
     if found is None or found.refused is None or holding_repair(context, store, found) is not None:
         return None
-    if KINDS[found.refused.kind].opt_in and found.kind not in context.config.kinds:
-        return None  # off, and said so in no record: one would keep the daemon from it once it is on
     event = recover_one(recovery, Case.begin(store, found.failure, found.refused))
     if event.outcome is not Outcome.PENDING:
         recovery.on_complete(event)

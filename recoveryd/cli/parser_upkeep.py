@@ -38,12 +38,7 @@ def _logs(commands: Commands) -> None:
 def _switches(commands: Commands) -> None:
     """Return the service that is installed, or else a process in the background."""
     add_command(commands, "start", "have it run now: the service, or in the background", "recoveryd start")
-    add_command(
-        commands,
-        "stop",
-        "end it; an installed service starts at the next login",
-        "recoveryd stop",
-    )
+    add_command(commands, "stop", "end it; an installed service starts at the next login", "recoveryd stop")
     add_command(commands, "restart", "end it and start it again", "recoveryd restart")
 
 

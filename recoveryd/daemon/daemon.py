@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from recoveryd.clients import SETTLE_S, Config, Store, Whose, find_stores, may_be_there
+from recoveryd.clients import SETTLE_S, Config, Store, Whose, find_stores
 from recoveryd.core import RecoverydError, ReplacedError
 from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.healer import Healer
@@ -201,8 +201,7 @@ class Daemon:
         if self.stores.keys() <= self._swept.keys():
             mine = [store for store in self.stores.values() if self._locks.mine(store)]
             self._service_status.ready(mine, self._sweeper.unread, context.ledger, self._healer.told)
-            there = may_be_there([*self.stores.values()])
-            wait = self._figures.tell(context, there, self._healer.told)
+            wait = self._figures.tell(context, self.stores.values(), self._healer.told)
             if wait is not None:
                 self._schedule.at(wait, "figures", lambda: None)  # they are told behind each job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from recoveryd.clients import Config, Store
+from recoveryd.clients import Config, Store, may_be_there
 from recoveryd.daemon.otel import Otel
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser
@@ -46,7 +46,7 @@ class Figures:
         if wait > 0:
             return wait if news else None
         self._ended, self._counted = ended, now
-        stuck = self._needs_user.count(context, stores)
+        stuck = self._needs_user.count(context, may_be_there([*stores]))
         self._otel.count(stuck)
         self._textfile.write(context.ledger, stuck)
         self._pause = max(_PAUSE_S, (time.monotonic() - now) / _SHARE)

@@ -13,17 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError, RefusedError, command_line
-from recoveryd.service.base import (
-    Say,
-    Service,
-    Verb,
-    call_manager,
-    no_answer,
-    no_manager,
-    remove,
-    template,
-    write,
-)
+from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
 from recoveryd.settings import paths
 
 UNIT = "recoveryd.service"

@@ -96,6 +96,15 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
             file.unlink(missing_ok=True)
 
 
+def test_a_store_that_is_not_there_yet_hides_no_number_of_its_client(tree: Tree, tmp_path: Path) -> None:
+    tree.stuck()
+    file, later = tmp_path / "x.prom", OpencodeSqlite(tree.root.parent / "opencode.db")
+    config = Config(metrics=Metrics(textfile=file))
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        Figures(config, TITLES).tell(Context(ledger, config, tmp_path), [tree.store, later], 0)
+    assert 'recoveryd_stuck_sessions{client="OpenCode"} 1' in file.read_text()
+
+
 def test_what_ends_at_once_is_counted_at_once(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each count goes through all sessions; the last one is of all of them."""
     counts: list[int] = []

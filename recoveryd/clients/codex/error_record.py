@@ -24,10 +24,8 @@ _URL = re.compile(r", url: (\S{1,2000}?)(?:,|\s|$)")
 
 # What it puts before an error that it shows: on its screen, and `codex exec`, which shows it twice.
 _SHOWN = re.compile(r"^[ \t]{0,9}(?:■|ERROR:)", re.MULTILINE)
-_LEAD, _LABEL = (
-    300,
-    24,
-)  # characters before that, of all lines and one: what was tried before, a label of another program
+# Characters before that, of all lines and of one: what was tried before, a label of another program.
+_LEAD, _LABEL = 300, 24
 _INFO = ("codex_error_info", "codexErrorInfo")  # in a rollout; by its app server, and in the database of its threads
 _WITHIN = ("error", "payload", "params", "turn")  # where an error stands in a line, an event or a notice of it
 _EVENTS = ("error", "turn.failed")  # of `codex exec --json`, which tell no name
