@@ -100,9 +100,9 @@ class ServiceStatus:
 
 def status_line(roots: Sequence[str], closed: Sequence[str], healed: int) -> str:
     """Write the line for `systemctl status`: the stores that are watched, those that can't be used (`closed`: not
-    readable, or of a kind that is not known, as MiMo Code's), and how many recoveries there were today.
+    readable, or of a kind that is not known, as MiMo Code's), and how much was healed today, as `status` counts it.
     """
     nothing = "watching nothing yet" if closed else "waiting for the first session"
     doing = f"watching {first_of(roots)}" if roots else nothing
     doing += f"; can't use {first_of(closed)}" if closed else ""
-    return f"{doing}; {healed or 'no'} {'recovery' if healed == 1 else 'recoveries'} today"
+    return f"{doing}; {healed or 'nothing'} healed today"

@@ -117,7 +117,8 @@ class Systemd:
 
     def switch(self, verb: Verb, say: Say) -> None:
         if verb != "stop":
-            self._started(verb, say)
+            # A start would wait until the half minute before its next try is over.
+            self._started("restart" if self.state() == "restarting" else verb, say)
             if not self.starts_by_itself():
                 say(f"note: it is disabled, so no login starts it. For that: `{_ENABLE}`")
             return

@@ -76,11 +76,11 @@ def test_a_store_that_cannot_be_read_is_not_told_as_watched(tmp_path: Path, monk
         daemon.daemon._inbox.put((closed.id, None))
         until(lambda: len(said) > 1)
     assert said == [
-        f"watching {tree.root}; can't use {closed.root}; no recoveries today",
-        f"watching {closed.root}, {tree.root}; no recoveries today",
+        f"watching {tree.root}; can't use {closed.root}; nothing healed today",
+        f"watching {closed.root}, {tree.root}; nothing healed today",
     ]
     said.clear()
     closed.let_in = False
     with running(tmp_path, closed):
         until(lambda: said)
-    assert said == [f"watching nothing yet; can't use {closed.root}; no recoveries today"]
+    assert said == [f"watching nothing yet; can't use {closed.root}; nothing healed today"]

@@ -159,10 +159,10 @@ def test_it_is_ready_after_the_first_look_at_every_session(daemon: Daemon, gate:
         gate.touch()
         manager.ready()
         assert stuck.files != broken
-        assert manager.lines[:2] == [f"STATUS=watching {daemon.storage}; 1 recovery today", "READY=1"]
+        assert manager.lines[:2] == [f"STATUS=watching {daemon.storage}; 1 healed today", "READY=1"]
         second = Stuck(daemon.storage)
         second.fail()
-        manager.wait(lambda _: "2 recoveries today" in manager.status(), "it does not count on")
+        manager.wait(lambda _: "2 healed today" in manager.status(), "it does not count on")
         assert manager.end() == 0
         daemon.wait(lambda: manager.lines[-1] == "STOPPING=1", "it did not say that it stops")
     assert (manager.lines.count("READY=1"), manager.lines.count("STOPPING=1")) == (1, 1)

@@ -349,6 +349,16 @@ def test_stop_tells_what_runs_beside_the_service(run: Run, fakes: Fakes, tree: T
         assert code == 4 and "stopped" in out and f"`kill {os.getpid()}`" in err
 
 
+def test_a_service_that_is_to_be_started_again_is_started_at_once(run: Run, fakes: Fakes) -> None:
+    """systemd lets a start of one wait until its time has come (RestartSec=30)."""
+    put_unit()
+    (fakes.folder / "active").write_text("activating\n")
+    (fakes.folder / "SubState").write_text("auto-restart\n")
+    assert run("start")[0] == 0
+    asked = fakes.calls()
+    assert "--user restart recoveryd.service" in asked and "--user start recoveryd.service" not in asked
+
+
 def test_a_service_that_waits_for_the_process_in_the_background_is_stopped_with_it(run: Run, fakes: Fakes) -> None:
     assert run("start")[0] == 0
     put_unit()
