@@ -120,7 +120,7 @@ class Finding:
         if not self.changes:
             return done
         again = command_line("scan", "--repair", session=self.failure.session)
-        return f"{done}; it is repaired only by {again}"
+        return f"{done}; it is repaired only by `{again}`"
 
     @property
     def outlook(self) -> str:

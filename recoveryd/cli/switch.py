@@ -15,7 +15,7 @@ from recoveryd.core import BusyError, RefusedError, command_line, going_by
 from recoveryd.disk import LockOwner
 from recoveryd.doctor import HOW, daemons
 from recoveryd.service import Background, Manager, base, of_this_system
-from recoveryd.settings import load_sound, paths
+from recoveryd.settings import load, load_sound, paths
 
 _RUNNING = ("active", "activating", "reloading", "restarting")  # states of a service that runs, or will by itself
 
@@ -51,13 +51,15 @@ def restart(arguments: argparse.Namespace) -> int:
 
 def _by_manager(arguments: argparse.Namespace, verb: base.Verb) -> Callable[[Manager, base.Say], None]:
     """Make what starts the service, which goes by its own configuration: one that is named here is not heeded, so that
-    is said.
+    is said. One that is not sound leaves the service that runs as it is.
     """
 
     def switch(manager: Manager, say: base.Say) -> None:
         its = manager.named_config() or paths.config_file()
         if arguments.config is not None and arguments.config.absolute() != its:
             say(f"note: the service goes by {its}. For it to go by the one that you name: {command_line('install')}")
+        if verb == "restart" or manager.state() not in _RUNNING:
+            load(Config, its, {})  # what the service does not see of this shell can't spoil it
         manager.switch(verb, say)
 
     return switch

@@ -197,7 +197,7 @@ def test_scan_repairs_what_was_undone_only_by_name(tree: Tree, run: Run) -> None
         said = " ".join(out.split())
         assert code == 1 and "1 stuck" in said
         assert f"it was healed ({entry['id']}), and you undid that on {today}" in said
-        assert f"it is repaired only by recoveryd scan --repair --session {session}" in said
+        assert f"it is repaired only by `recoveryd scan --repair --session {session}`" in said
         assert "To heal them" not in said
         assert tree.files() == before
     assert [found["undone"] for found in as_json(run, "scan")["stuck"]] == [entry["id"]]

@@ -349,6 +349,23 @@ def test_stop_tells_what_runs_beside_the_service(run: Run, fakes: Fakes, tree: T
         assert code == 4 and "stopped" in out and f"`kill {os.getpid()}`" in err
 
 
+def test_a_configuration_that_is_not_sound_leaves_the_service_as_it_is(
+    run: Run, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end, and not start again."""
+    put_unit()
+    monkeypatch.setenv("RECOVERYD_MAX_RETRIES", "3")  # the service does not see it
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file().write_text("max_retries = lots\n")
+    (fakes.folder / "active").write_text("active\n")
+    code, _, err = run("restart")
+    assert code == 78 and "at line 1" in err
+    assert run("start")[0] == 0, "it runs"
+    (fakes.folder / "active").write_text("inactive\n")
+    assert run("start")[0] == 78
+    assert not [call for call in fakes.calls() if "restart" in call]
+
+
 def test_a_service_that_is_to_be_started_again_is_started_at_once(run: Run, fakes: Fakes) -> None:
     """systemd lets a start of one wait until its time has come (RestartSec=30)."""
     put_unit()
