@@ -163,7 +163,7 @@ def finding_of(store: Store, session: str, recovery: Recovery) -> Finding | None
     try:
         return _planned(store, recovery, found)
     except RecoverydError as error:
-        return replace(unread, action=f"can't be read: {error.message}")
+        return replace(unread, action=f"can't be read: {error.in_a_line}")
     except Exception as error:  # one odd record must not end the scan of all the others
         return replace(unread, action=f"a fault of recoveryd: {type(error).__name__}: {error}")
 

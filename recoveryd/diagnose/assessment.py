@@ -61,6 +61,6 @@ def assess(context: Context, store: Store, session: str, look: SessionStatus | N
         except RecoverydError as error:  # the list of what is ignored: nothing is wrong with the session
             return replace(found, diagnosis=diagnosis, trouble=f"not repaired: {error}")
     except RecoverydError as error:
-        return replace(found, trouble=f"can't be read: {error.message}")
+        return replace(found, trouble=f"can't be read: {error.in_a_line}")
     except Exception as error:  # one odd record must not end the look at all the others
         return replace(found, trouble=f"a fault of recoveryd: {type(error).__name__}: {error}")

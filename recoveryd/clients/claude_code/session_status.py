@@ -18,6 +18,7 @@ _WENT_BACK = b'{"type":"last-prompt"'
 _MOVED = b'{"type":"relocated"'
 # Noted behind the prompt of a user who stopped one before, or went back by `/rewind`: the newest line counts (2.1.330).
 _NEWEST = "00000000-0000-0000-0000-000000000000"
+_TAIL = 1 << 16  # bytes at its end in which the client notes its title again (2.1.330), and looks for it
 _BACK = 64 * 1024 * 1024  # bytes at the end of a transcript in which a request is looked for
 
 
@@ -124,6 +125,27 @@ def sent_before(fd: int, message: str, ms: int) -> bool:
             if not (early or parent):
                 return False  # it was made shorter since
     return False
+
+
+def titles(fd: int, size: int) -> list[bytes]:
+    """List the lines at the end of a transcript that tell its title, the last one last. OSError."""
+    places = json_lines.backward(fd, max(0, size - _TAIL), size)
+    lines = (os.pread(fd, place.end - place.offset, place.offset) for place in places)
+    return [line for line in lines if transcript.is_title(line)][::-1]
+
+
+def written(fd: int) -> tuple[int, str]:
+    """Tell when the newest line of the conversation was written, in milliseconds since the epoch, and in which folder
+    its client worked then; 0 and "" where no line tells. OSError.
+    """
+    size, moved = os.fstat(fd).st_size, ""
+    for place in filter(lambda one: _tells(one.head), json_lines.backward(fd, max(0, size - _BACK), size)):
+        data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset)) or {}
+        moved = moved or text_of(data, "relocatedCwd")
+        at = json_lines.line_time(data.get("timestamp"))
+        if at:
+            return at, moved or text_of(data, "cwd")
+    return 0, moved
 
 
 def _tells(head: bytes) -> bool:

@@ -21,7 +21,7 @@ from recoveryd.clients.claude_code import (
     transcript_paths,
 )
 from recoveryd.clients.claude_code.session_status import TranscriptStatus
-from recoveryd.clients.claude_code.transcript_paths import SUBAGENTS, SUFFIX, Found
+from recoveryd.clients.claude_code.transcript_paths import SUFFIX, Found
 from recoveryd.clients.growing_files import GrowingFiles
 from recoveryd.clients.store import About, Content, Generation, SessionStatus
 from recoveryd.core import (
@@ -39,11 +39,11 @@ from recoveryd.core import (
     command_line,
     keep_newest,
 )
-from recoveryd.disk import UNWRITABLE, group_by_place, tree
+from recoveryd.disk import UNWRITABLE, group_by_place, is_folder, tree
 
 TRANSCRIPTS = Generation("transcripts", "a growing file of lines for each session (Claude Code)")
 _HEAD = 1 << 18  # bytes of a transcript in which its folder is told
-_TAIL = 1 << 16  # bytes at its end in which the client notes its title again (2.1.330), and looks for it
+_NEVER = (0, 0, 0)
 
 
 class ClaudeCodeTranscripts(GrowingFiles[Found]):
@@ -71,10 +71,17 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         self._max_file = max_file
         self._status: dict[str, TranscriptStatus] = {}
         self._abouts: dict[str, tuple[int, About]] = {}  # and the file's size, of which it was read
+        self._elsewhere: dict[str, Found] = {}  # sessions that were written to in another file than the known one
+        self._either: dict[str, Found] = {}  # of two files of a session the one that may be meant as well
+        self._wrote: dict[Found, tuple[object, tuple[int, str]]] = {}  # of those in several folders: when and where
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
         found = transcript_paths.session_of(names)
-        return () if found is None else (found,)
+        if found is None:
+            return ()
+        if self._files.get(found) != (place := tuple(names)):
+            self._elsewhere[found] = place  # looked at by whoever looks next: this is the watcher's thread
+        return (found,)
 
     def generation(self) -> Generation:
         return TRANSCRIPTS
@@ -122,7 +129,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
                 if read_of == size:
                     return about
                 head = (line.raw for line in json_lines.forward(fd, path, most=_HEAD))
-                read = transcript.read(chain(head, _titles(fd, size) if size > _HEAD else ()), path)
+                read = transcript.read(chain(head, session_status.titles(fd, size) if size > _HEAD else ()), path)
         except NotFoundError:
             return About()
         except OSError as error:
@@ -139,6 +146,8 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
 
     def load(self, session_id: str) -> Session:
         with self._open(session_id) as (fd, path, found):
+            if session_id in self._either:
+                raise self._unclear(f"Session {session_id} is in two folders", (found, self._either[session_id]))
             try:
                 if os.fstat(fd).st_size > self._max_file:
                     raise StoreError(f"{path} is too large: at most {self._max_file:,} bytes are read.")
@@ -232,11 +241,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         except OSError as error:
             raise tree.error_of(error, f"look for {self._path(file)}") from error
         if len(found) > 1:
-            where = " and ".join(map(self._path, sorted(found)))
-            raise StoreError(
-                f"{self._path(file)} is not there any more, and it is not known which is it now: {where}.",
-                "Move the one that is not used out of the folder, and try again.",
-            )
+            raise self._unclear(f"{self._path(file)} is not there any more", found)
         return found[0] if found else file
 
     def _is_file(self, found: Found) -> bool:
@@ -257,8 +262,7 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         found = self._find(session_id)
         path = self._path(found)
         try:
-            with tree.folder(self.root, *found[:-1]) as folder:
-                fd = line_file.opened(folder, found[-1], path)
+            fd = self._opened(found)
         except FileNotFoundError:
             self._files.pop(session_id, None)
             raise self._missing(session_id) from None
@@ -268,67 +272,72 @@ class ClaudeCodeTranscripts(GrowingFiles[Found]):
         finally:
             os.close(fd)
 
+    def _opened(self, found: Found) -> int:
+        with tree.folder(self.root, *found[:-1]) as folder:
+            return line_file.opened(folder, found[-1], self._path(found))
+
     def _path(self, found: Found) -> str:
         return "/".join((str(self.root), *found))
 
     def _missing(self, session_id: str) -> NotFoundError:
         return NotFoundError(f"There is no transcript of session {clean(session_id, 80)}.")
 
+    def _unclear(self, why: str, places: Sequence[Found]) -> StoreError:
+        where = " and ".join(map(self._path, sorted(places)))
+        way_on = "Move the one that is not used out of the folder, and try again."
+        return StoreError(f"{why}, and it is not known which is it now: {where}.", way_on)
+
     def _find(self, session_id: str) -> Found:
         """Find where a session is. NotFoundError."""
-        found = self._files.get(session_id)
-        if found is None or not os.path.lexists(self._path(found)):
+        found, other = self._files.get(session_id), self._elsewhere.pop(session_id, None)
+        if found is None or session_id in self._either or not os.path.lexists(self._path(found)):
             found = self._list().get(session_id)
+        elif other is not None:
+            found = self._files[session_id] = self._chosen(session_id, found, other)
         if found is None:
             raise self._missing(session_id)
         return found
 
     def _list(self) -> dict[str, Found]:
-        """List all sessions. One that is in two folders (its project moved) is where it was written to last."""
+        """List all sessions."""
         found: dict[str, Found] = {}
-        for names in self._names((), transcript_paths.DEEPEST - 1):
+        self._elsewhere, self._either = {}, {}  # what is touched from now on may be passed by already
+        for names in transcript_paths.listed(self.root):
             session = transcript_paths.session_of(names)
             if session is None:
                 continue
-            other = found.get(session)
-            if other is None or self._changed(names) > self._changed(other):
-                found[session] = names
+            found[session] = self._chosen(session, found.get(session, names), names)
         self._files = found
         return found
 
-    def _changed(self, names: Found) -> int:
+    def _chosen(self, session_id: str, one: Found, other: Found) -> Found:
+        """Choose between two files of a session: the one that its client wrote last, so not a copy that it did not go
+        on with. The client itself takes the one of the folder that it is started in (2.1.332).
+        """
+        if one == other:
+            return one
+        of_one, of_other = self._written(one), self._written(other)
+        if of_one == of_other != _NEVER:
+            self._either[session_id] = min(one, other)
+        elif of_one < of_other:
+            self._either.pop(session_id, None)
+        return max((of_one, one), (of_other, other))[1]
+
+    def _written(self, found: Found) -> tuple[int, int, int]:
+        """Tell when a client wrote to a file, how surely it worked in its folder, and when the file changed."""
         try:
-            return os.lstat(self._path(names)).st_mtime_ns
-        except OSError:
-            return 0
-
-    def _names(self, folders: Found, deeper: int) -> Iterator[Found]:
-        """List the files in and below a folder. What is no project's or session's folder is passed over."""
-        below: list[str] = []
-        try:
-            with tree.folder(self.root, *folders) as fd, os.scandir(fd) as entries:
-                for entry in entries:
-                    if entry.name.endswith(SUFFIX):
-                        yield (*folders, entry.name)
-                    elif deeper and _may_hold(folders, entry.name) and entry.is_dir(follow_symlinks=False):
-                        below.append(entry.name)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise tree.error_of(error, f"list {self.root}") from error
-        for name in below:
-            yield from self._names((*folders, name), deeper - 1)
-
-
-def _titles(fd: int, size: int) -> list[bytes]:
-    """List the lines at the end of a transcript that tell its title, the last one last. OSError."""
-    places = json_lines.backward(fd, max(0, size - _TAIL), size)
-    lines = (os.pread(fd, place.end - place.offset, place.offset) for place in places)
-    return [line for line in lines if transcript.is_title(line)][::-1]
-
-
-def _may_hold(folders: Found, name: str) -> bool:
-    return tree.safe_name(name) and (len(folders) != 2 or name == SUBAGENTS)
+            status = os.lstat(self._path(found))
+            stamp = status.st_ino, status.st_size, status.st_ctime_ns
+            known, wrote = self._wrote.get(found, (None, (0, "")))
+            if known != stamp:
+                with os.fdopen(self._opened(found), "rb") as file:
+                    wrote = session_status.written(file.fileno())
+                self._wrote[found] = stamp, wrote
+        except (OSError, StoreError):  # told by whoever reads it
+            return _NEVER
+        at, directory = wrote
+        near = transcript_paths.nearness(found[0], directory) if is_folder(Path(directory)) else 0
+        return at, near, status.st_mtime_ns
 
 
 def find_stores(homes: Sequence[Path]) -> list[ClaudeCodeTranscripts]:

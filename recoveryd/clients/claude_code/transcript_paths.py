@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
-from recoveryd.disk import is_folder, real_path
+from recoveryd.disk import is_folder, real_path, tree
 
 PROJECTS = "projects"
 SUBAGENTS = "subagents"
@@ -67,3 +68,35 @@ def is_transcript(names: Sequence[str]) -> bool:
 def parent_of(found: Found) -> str | None:
     """Return the session whose subagent wrote this transcript."""
     return found[1] if len(found) >= 4 else None
+
+
+def listed(root: Path, folders: Found = (), deeper: int = DEEPEST - 1) -> Iterator[Found]:
+    """List the files in and below a folder of `root`. What is no project's or session's folder is passed over.
+    StoreError.
+    """
+    below: list[str] = []
+    try:
+        with tree.folder(root, *folders) as fd, os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX):
+                    yield (*folders, entry.name)
+                elif deeper and _may_hold(folders, entry.name) and entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise tree.error_of(error, f"list {root}") from error
+    for name in below:
+        yield from listed(root, (*folders, name), deeper - 1)
+
+
+def _may_hold(folders: Found, name: str) -> bool:
+    return tree.safe_name(name) and (len(folders) != 2 or name == SUBAGENTS)
+
+
+def nearness(folder: str, directory: str) -> int:
+    """Tell how surely a project's folder is that of a directory, or of one above it: the more of its name is that of
+    the directory (all but letters and digits written as "-"; 2.1.332). 0: it is another's.
+    """
+    name = re.sub(r"[^A-Za-z0-9]", lambda found: "--" if found[0] > "\uffff" else "-", directory)
+    return len(folder) if f"{name}-".startswith(f"{folder}-") else 0

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients import Config, find_stores
+from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.core import Failure, Outcome
 from recoveryd.heal import finish_interrupted
 from recoveryd.ledger import OVERWRITTEN, Ledger, Record, new_id
 from recoveryd.settings import paths
 from recoveryd.settings.paths import ledger_file
 from tests.conftest import Run
+from tests.support.running import running, until
 from tests.support.transcript import Transcript, call, dump, project, text
 
 ILLEGAL = "messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
@@ -188,3 +190,71 @@ def test_what_was_once_repaired_in_such_a_copy_can_be_taken_back(run: Run, tmp_p
     assert (code, f"recoveryd undo {healed['id']} --force" in told) == (4, True), told
     assert run("undo", healed["id"], "--force")[0] == 0
     assert copy.read_bytes() == made.raw()
+
+
+def gone_on(path: Path, made: Transcript, folder: Path, *, ago: float) -> Path:
+    """A copy in the folder of another project, where its user went on with it and was refused so many seconds ago."""
+    copied = Transcript(made.session, cwd=str(folder), start=int((time.time() - ago) * 1000))
+    copied.last = made.last
+    copied.user("and here?")
+    copied.refused(ILLEGAL)
+    there = path.parents[1] / project(str(folder)) / path.name
+    there.parent.mkdir(exist_ok=True)
+    there.write_bytes(made.raw() + copied.raw())
+    return there
+
+
+def test_what_is_refused_in_a_copy_is_healed_there_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waited for the next sweep, which tells where sessions are: up to a minute."""
+    monkeypatch.setattr("recoveryd.daemon.daemon.SWEEP_S", 3600.0)
+    projects = tmp_path / "home" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    (projects / project(str(tmp_path / "other"))).mkdir()  # a new folder is watched a moment later
+    with running(tmp_path, ClaudeCodeTranscripts(projects)) as daemon:
+        until(lambda: len(daemon.events) == 1)
+        healed = path.read_bytes()
+        there = gone_on(path, made, tmp_path / "other", ago=0)
+        until(lambda: len(daemon.events) == 2)
+    assert [event.outcome for event in daemon.events] == [Outcome.HEALED] * 2
+    copied = there.read_bytes()
+    assert b'"call:1"' not in copied and b"and here?" in copied
+    assert b'"call:1"' not in healed and path.read_bytes() == healed
+
+
+@pytest.mark.parametrize("work", ["work", "work/below"])
+def test_a_copy_that_nobody_went_on_with_is_not_taken_for_the_session(run: Run, tmp_path: Path, work: str) -> None:
+    """It is the newer file of the two, and what was refused was the one that it was made of."""
+    projects = tmp_path / ".claude" / "projects"
+    folder = tmp_path / work
+    folder.mkdir(parents=True)
+    made = stuck(projects, folder)
+    [path] = projects.rglob("*.jsonl")
+    if work != "work":  # its shell stands below the folder in which it was started
+        path.parent.rename(projects / project(str(tmp_path / "work")))
+        [path] = projects.rglob("*.jsonl")
+    copy = projects / "-copy" / path.name
+    shutil.copytree(path.parent, copy.parent)
+    os.utime(copy, (time.time() - 5,) * 2)
+    assert run("scan", "--repair", "--yes")[0] == 0
+    assert path.read_bytes() != copy.read_bytes() == made.raw()
+    there = gone_on(copy, made, tmp_path / "other", ago=10)
+    os.utime(there, (time.time() - 90,) * 2)
+    assert run("scan", "--repair", "--yes")[0] == 0
+    assert b'"call:1"' not in there.read_bytes() and copy.read_bytes() == made.raw()
+
+
+def test_of_two_files_that_tell_nothing_of_which_is_meant_none_is_repaired(run: Run, tmp_path: Path) -> None:
+    """Their project is gone, and both have one time (`cp -a`)."""
+    projects = tmp_path / ".claude" / "projects"
+    made = stuck(projects, tmp_path / "work")
+    [path] = projects.rglob("*.jsonl")
+    copy = projects / "-copy" / path.name
+    copy.parent.mkdir()
+    shutil.copy2(path, copy)
+    code, told, _ = run("scan", "--repair", "--yes")
+    words = f"is in two folders, and it is not known which is it now: {copy} and {path}. Move the one that is not used"
+    assert code == 1 and words in " ".join(told.split())
+    assert path.read_bytes() == copy.read_bytes() == made.raw()
+    copy.unlink()
+    assert run("scan", "--repair", "--yes")[0] == 0 and path.read_bytes() != made.raw()

@@ -139,6 +139,28 @@ def test_a_healed_session_that_was_moved_is_taken_back_and_goes_on_where_it_is(p
     assert not file.exists() and list(moved.parent.glob(".*")) == []
 
 
+def test_a_session_in_two_folders_heals_where_its_client_was_refused(played: Played) -> None:
+    """The client goes on with the file of the folder that it is started in, whichever is the newer one."""
+    _, daemon, there = played
+    transcript = built(there.new(), SOUND["healthy"])
+    file = transcript.write(there.projects)
+    assert there.prompt(transcript.session).answered
+    kept = file.read_bytes()
+    folder = there.home / "copy"
+    folder.mkdir()
+    STUCK["call-id"](transcript)
+    copy = there.projects / project(str(folder)) / file.name
+    copy.parent.mkdir()
+    copy.write_bytes(transcript.raw())
+    assert not there.prompt(transcript.session, folder=folder).answered
+    refused = copy.read_bytes()
+    [healed] = daemon.wait_settled([transcript.session])[transcript.session]
+    assert healed["outcome"] == "healed"
+    assert copy.read_bytes() != refused and file.read_bytes() == kept
+    assert there.prompt(transcript.session, folder=folder).answered
+    assert there.prompt(transcript.session).answered and file.read_bytes().startswith(kept)
+
+
 def test_a_subagents_own_transcript_heals(played: Played) -> None:
     """Its refusal is its own; the session is its parent."""
     _, daemon, there = played
