@@ -29,6 +29,7 @@ NOTHING_EXPLAINS = "the rules find nothing in the stored session that explains t
 WHICH_IS_NOT_KNOWN = (
     "it is not known which image or document the error means, or it is one that recoveryd does not take out"
 )
+_OF_ALL = (Limit.NUMBER, Limit.REQUEST)  # said of all images of a request together
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,26 @@ def objections(session: Session, wires: Sequence[Wire], provider: Provider, clai
 
 def claims_of(given: PlanInput, request: Request) -> Claims:
     """Look up, before planning, what the error tells of the request that failed, not of the stored list."""
-    told = any("modelID" in message.data for message in given.session.messages if message.role == "assistant")
-    request = replace(request, by_others=given.by_others, models_told=told)
-    claims = given.provider.claims(given.evidence, request, _named(given))
+    named = _named(given)
+    claims = given.provider.claims(given.evidence, _with_models(given, request), named)
+    if claims.media and claims.over not in _OF_ALL:  # what was not sent then, or is not now, leaves no other to blame
+        then = given.provider.claims(given.evidence, _with_models(given, _asked(given)), named)
+        claims = replace(claims, media=claims.media & then.media)
     if KINDS[given.evidence.kind].signature and not given.settings.keep_thinking:
         thinking = frozenset(b.part_id for b in request.blocks() if b.is_thinking)
         return replace(claims, accused=claims.accused | thinking)
     return claims
+
+
+def _with_models(given: PlanInput, request: Request) -> Request:
+    """Return a request with what is known of the models that gave the session's answers."""
+    told = any("modelID" in message.data for message in given.session.messages if message.role == "assistant")
+    return replace(request, by_others=given.by_others, models_told=told)
+
+
+def _asked(given: PlanInput) -> Request:
+    """Build the request that failed."""
+    return given.wires[0].stored(given.session.until(given.failure.message))
 
 
 def _of_one_of_several(given: PlanInput) -> bool:
@@ -99,5 +113,4 @@ def _named(given: PlanInput) -> Block | None:
     """Find the block that the error names in the request that failed."""
     if given.evidence.position is None:
         return None
-    asked = given.wires[0].stored(given.session.until(given.failure.message))
-    return named_block(given.provider, given.evidence, asked)
+    return named_block(given.provider, given.evidence, _asked(given))

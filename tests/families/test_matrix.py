@@ -514,6 +514,25 @@ def test_a_place_is_counted_with_the_images_that_the_client_cleared_since(form: 
     assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == [f"[The image {gone}.png"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("family", "said"), [("vertex-claude", "Could not process image"), ("gemini", "Unable to process input image.")]
+)
+def test_an_image_that_was_cleared_since_leaves_no_other_to_blame(family: str, said: str, form: str) -> None:
+    """Without a place either of the two that were sent is meant."""
+    builder = SessionBuilder(seed=1)
+    builder.user("go")
+    builder.assistant(tool("read", {"filePath": "a"}, "x" * 90_000, attachments=[SHOTS[0]]))
+    builder.assistant("fine")
+    builder.user("look", SHOTS[1])
+    builder.assistant("seen")
+    session = as_session(FAMILIES[family].dressed(builder.planted()))
+    [(message, part)] = [(m, p) for m in session.messages for p in m.parts if p.type == "tool"]
+    for at in (0, session.messages[-1].created + 50):
+        since = edited(session, [Edit(message.id, part.id, cleared(part, at), "")])
+        assert isinstance(planned(FAMILIES[family], since, form, said), Refusal)
+
+
 @pytest.mark.parametrize("family", ["openai", "azure"])
 @pytest.mark.parametrize("field", ["file_data", "filename"])
 def test_a_document_that_openai_names_takes_no_picture_with_it(family: str, field: str) -> None:

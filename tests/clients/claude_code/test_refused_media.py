@@ -95,5 +95,20 @@ def test_a_place_is_counted_without_what_is_left_out(run: Run, tmp_path: Path, a
     assert (before.count(_source("bad")), after.count(_source("bad"))) == (1, 0)
 
 
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("of_url", [False, True])
+def test_what_is_left_out_by_the_refusal_itself_leaves_no_sound_one_to_blame(
+    run: Run, tmp_path: Path, of_url: bool, distinct: bool
+) -> None:
+    """It names no place, and the only image that is sent from now on was sent, and answered, before."""
+    made = _begun()
+    made.user([text("see"), _url("sound")])
+    made.assistant(text("seen"))
+    made.user([text("and this"), _url("bad") if of_url else pasted(3)])
+    left_out(made, IMAGE, distinct=distinct)
+    before, after = _repaired(run, made, tmp_path)
+    assert before == after
+
+
 def _source(name: str) -> bytes:
     return dump(_url(name)).strip()
