@@ -74,8 +74,8 @@ REASONS = {
     ),
     LEFT_OPEN: Reason(
         "a turn that was cut off when the client went away",
-        "nothing is to be repaired: its next prompt goes on. Prompt it",
-        "ended in a turn that was cut off when its client went away: they go on with their next prompt",
+        "left alone until a prompt is refused, if one is: its client goes on from there. Prompt it",
+        "ended in a turn that was cut off when its client went away: prompt them, and what is refused then is healed",
     ),
     UNDONE: Reason(
         "answered, and the repair that it was answered on was undone",

@@ -209,7 +209,7 @@ def _ended(harness: Harness, root: Path) -> None:
     _cut_off(harness, session, lambda: _stuck(daemon, session) == [])
     found = json.loads(daemon.run("explain", "--session", session, "--json").stdout)
     told = found["stuck"], found["reason"], len(found["evidence"]["open_tools"])
-    assert told == (False, "turn_left_open", 1), "its next prompt would be accepted"
+    assert told == (False, "turn_left_open", 1), "its client goes on from there"
     assert _stuck(daemon, session) == []
     before = still(harness.client)
     assert daemon.codes([["scan", "--repair", "--session", session]]) == [0], "it is off unless it is named"

@@ -203,7 +203,7 @@ def test_a_turn_that_was_cut_off_is_shown_and_ended_only_where_it_is_named(
     before = tree.files()
     code, told = scan("--repair")
     [found] = told["elsewhere"]
-    assert (code, told["stuck"], found["reason"]) == (0, [], "turn_left_open"), "its next prompt goes on"
+    assert (code, told["stuck"], found["reason"]) == (0, [], "turn_left_open"), "its client goes on from there"
     assert found["evidence"]["open_tools"] == [tree.part(session, "tool").stem]
     assert "Prompt it" in found["action"] and tree.files() == before
     assert triage().judge(tree.store, session).next is Next.AGAIN
@@ -276,6 +276,30 @@ def test_a_part_that_is_broken_behind_a_turn_that_was_cut_off_is_what_it_is_stuc
     session = recent(tree, cut_off)
     tree.part(session, "text").write_bytes(b"{")
     assert [found["kind"] for found in [one(scan())]] == ["unsendable_part"]
+
+
+def test_what_is_refused_of_a_turn_that_was_cut_off_is_healed_and_nothing_else_is_foretold(
+    tree: Tree, scan: Run
+) -> None:
+    """Of 38 places in an answer of Claude at which OpenCode 1.18.34 was killed, the next prompt was refused at 15."""
+
+    def blank(session: SessionBuilder) -> None:
+        session.user("go")
+        session.assistant(reasoning("hm"), text(" "), completed=False)
+
+    def prompted(session: SessionBuilder) -> None:
+        blank(session)
+        session.failed("go on", api_error("messages: text content blocks must contain non-whitespace text"))
+
+    recent(tree, blank)
+    [found] = scan()[1]["elsewhere"]
+    assert (found["reason"], found["action"]) == (
+        "turn_left_open",
+        "left alone until a prompt is refused, if one is: its client goes on from there. Prompt it",
+    )
+    session = recent(tree, prompted)
+    code, told = scan("--repair", "--session", session)
+    assert (code, [(found["kind"], found["healed"]) for found in told["stuck"]]) == (0, [("empty_content", True)])
 
 
 def test_a_session_that_is_to_be_left_alone_is_not_listed(tree: Tree, scan: Run) -> None:
