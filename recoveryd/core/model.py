@@ -159,15 +159,14 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The value of why a session is refused: as a provider's words say, or as was found without any (then the `kind`
-    alone).
+    """The value of why a session is refused: as a provider's words say, or found without any (then the `kind` alone).
 
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
     "document" or "file", where they speak of that alone; `over`: what there is too much of. `longest_name` and
-    `longest_id`: characters that those of a tool call may have; 0: not told. `by_length`: it is said of a tool call
-    that something of it is too long. `by_error`: a recorded error says it.
+    `longest_id`: characters that those of a tool call may have; 0: not told. `by_length`: something of a tool call is
+    too long. `by_error`: a recorded error says it. `of_one`: one image or document can't be read, or is of a bad type.
     """
 
     kind: Kind
@@ -188,6 +187,7 @@ class Refused:
     media_types: frozenset[str] = frozenset()  # of files ("image/heic"), where they name one
     said_by: str = ""  # whose sentence it is, as the tables name them ("Anthropic", "several")
     continued: bool = False  # `position` may count from behind what earlier requests had
+    of_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)

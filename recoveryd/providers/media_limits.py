@@ -38,6 +38,22 @@ def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
     return [one for one in held if id(one[0]) in behind] or held
 
 
+def only_new(request: Request, held: Sequence[Media]) -> Sequence[Media]:
+    """Return the one of `held` that there is, or that no answer stands behind; nothing where there are several such."""
+    new = not_answered(request, held)
+    return new if len(new) == 1 else ()
+
+
+def unreadable(refused: Refused, request: Request, held: Sequence[Media]) -> Sequence[Media]:
+    """Return what an error means that says of one image or document that it can't be read, and not of which: the only
+    one, or, where no place is named, the only one that no answer stands behind.
+    """
+    if not refused.of_one or refused.sort == "file":  # sound, or a film, which is not among `held`
+        return ()
+    found = only_new(request, held) if refused.position is None or len(held) == 1 else ()
+    return [one for one in found if not refused.media_types or one[1].get("media_type") in refused.media_types]
+
+
 def too_large(
     refused: Refused, request: Request, held: Sequence[Media], weigh: Callable[[Json], int]
 ) -> Sequence[Media]:

@@ -162,20 +162,37 @@ def test_of_three_pictures_of_a_tool_only_the_one_that_is_named_goes(tmp_path: P
     assert state["output"].startswith("three of them\n[The image 4.png was taken out: ")
 
 
-class Damaged(Fake):
-    """Gemini's API that can't read the second of the pictures: it names none."""
+# Words of each for an image that it can't read: none says which.
+_UNREAD = {
+    "gemini": "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide",
+    "kimi": "Invalid request: prepare image failed error, status code: 400, message: failed to decode image",
+    "glm": "图片输入格式/解析错误",
+    "qwen": "<400> InternalError.Algo.InvalidParameter: The image format is illegal and cannot be opened",
+    "deepseek": "You have uploaded an unsupported image. Please make sure your image is valid.",
+    "gpt": "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png'].",
+    "mistral": "Image, 'data:image/png;base64,iVBORw0KGgo...', could not be loaded as a valid image.",
+    "xai": "base64 string of provided image cannot be decoded",
+    "litellm": "litellm.BadRequestError: AnthropicException - Could not process image",
+}
 
-    REFUSED = "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide"
+
+class Damaged(Fake):
+    """An API that can't read the second of the pictures: it names none."""
 
     def answer(self, raw: bytes) -> tuple[int, str, bytes]:
         """Look for it anywhere in the request."""
         if SHOTS[1]["url"].partition(",")[2].encode() in raw:
-            return 400, "application/json", json.dumps(WRAPPED[self.family](self.REFUSED)).encode()
+            return 400, "application/json", json.dumps(WRAPPED[self.family](_UNREAD[self.family])).encode()
         return super().answer(raw)
 
 
-def test_which_of_two_new_pictures_gemini_means_is_told_as_not_known_and_the_only_new_one_goes(tmp_path: Path) -> None:
-    family, made = FAMILIES["gemini"], [SessionBuilder(seed=1), SessionBuilder(seed=2)]
+@pytest.mark.parametrize(
+    ("name", "version"), [("gemini", NEWEST), ("qwen", NEWEST), ("mistral", DATABASE), ("litellm", DATABASE)]
+)
+def test_which_of_two_new_pictures_is_meant_is_told_as_not_known_and_the_only_new_one_goes(
+    tmp_path: Path, name: str, version: str
+) -> None:
+    family, made = FAMILIES[name], [SessionBuilder(seed=1), SessionBuilder(seed=2)]
     for shots, session in zip((SHOTS[:2], SHOTS[1:2]), made, strict=True):
         session.user("look", SHOTS[2])
         session.assistant("seen")
@@ -183,7 +200,7 @@ def test_which_of_two_new_pictures_gemini_means_is_told_as_not_known_and_the_onl
     planted = [family.dressed(session.planted()) for session in made]
     two, one = (each.id for each in planted)
     try:
-        with staged(tmp_path, family, NEWEST, Damaged) as stage:
+        with staged(tmp_path, family, version, Damaged) as stage:
             for each in planted:
                 stage.write(each)
             before = stage.records(planted[0])

@@ -27,22 +27,12 @@ from recoveryd.core import (
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.media_limits import LEAST_BASE64, Media, claimed_fault, not_answered, too_many
+from recoveryd.providers.media_limits import LEAST_BASE64, Media, claimed_fault, not_answered, too_many, unreadable
 
 # Whose sentences of a signature mean that of thinking ("": it was told without words). Others sign calls as well: no
 # thinking of Claude's answers what they say.
 _SPEAK_OF_THINKING = ("", "Anthropic", "several")
 _IN_RESULT = re.compile(r"tool_result\.content[.\[](\d+)")
-# Of one image or document, whatever the others are.
-_UNREADABLE = frozenset(
-    {
-        "could not process image",
-        "could not process pdf",
-        "pdf specified was not valid",
-        "pdf specified is password protected",
-        "pdf is password protected",
-    }
-)
 
 
 def check(request: Request, claims: Claims, limits: CallLimits = OWN_LIMITS) -> list[Violation]:
@@ -147,15 +137,14 @@ def _named_media(refused: Refused, body: Json) -> Iterator[Json]:
 
 
 def _meant(refused: Refused, request: Request, placed: Sequence[Media]) -> Sequence[Media]:
-    """List what stands at the place that an error names, or without a place the only one that there is, or that no
-    answer stands behind; or what the provider was to fetch itself and could not: what is named, or of that sort at the
-    place, or all that no answer stands behind where the error tells neither, or there is only one.
+    """List what stands at the place that an error names, or else as `unreadable` says; or what the provider was to
+    fetch itself and could not: what is named, or of that sort at the place, or all that no answer stands behind where
+    the error tells neither, or there is only one.
     """
     sort = {"unable to download the file": "url"}.get(refused.said, "file" if "not found" in refused.said else "")
     held = [(b, source) for b in request.blocks() for source in sources(b.body, refused.sort)]
     if not sort:
-        new = not_answered(request, held) if refused.said in _UNREADABLE and refused.position is None else ()
-        return new if len(new) == 1 else placed
+        return placed or unreadable(refused, request, held)
     there = [(b, source) for b, source in held if source.get("type") == sort]
     named = [(b, source) for b, source in there if {source.get("url"), source.get("file_id")} & set(refused.names)]
     found = named or [(b, source) for b, source in placed if source.get("type") == sort]

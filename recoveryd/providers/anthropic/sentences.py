@@ -61,10 +61,11 @@ media_rejected over request
   Anthropic: request exceeds the maximum size | request too large (max #mb
 media_rejected over number
   Anthropic [unless today, per day]: too many images
-media_rejected
+media_rejected of one
   Anthropic: media type, but the image appears to be | image does not match the provided media type
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
+media_rejected
   Anthropic: maximum of # pdf pages
   Anthropic: unable to download the file | file not found: file | file_id: file not found
 foreign_item

@@ -23,7 +23,9 @@ empty_content
   Bedrock: toolResult cannot be empty when | ContentBlock object * must set one of the following keys
 media_rejected
   Bedrock: text block must be included when using documents | document file name can only contain
-  Bedrock: duplicate document names | image does not match the specified image format
+  Bedrock: duplicate document names
+media_rejected of one
+  Bedrock: image does not match the specified image format
 media_rejected over number
   Bedrock: more than * documents in a request
 role_order

@@ -13,7 +13,7 @@ from recoveryd.providers.base import BindsNothing
 from recoveryd.providers.chat import rules
 from recoveryd.providers.chat.rules import Alternation, Dialect
 from recoveryd.providers.endpoint import Endpoint
-from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many
+from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many, unreadable
 from recoveryd.providers.openrouter import provider as openrouter
 from recoveryd.providers.sentences.rows import squeeze
 
@@ -79,8 +79,8 @@ class Chat(BindsNothing):
 
     def claims(self, refused: Refused, request: Request, named: Block | None) -> Claims:
         """Of an image that was refused as none: those that are none, or else the new ones of another type than is said,
-        or than all take. Of one too large, or too many, as `too_large` and `too_many` say. Where a message stands, each
-        server counts by itself.
+        or than all take, or else as `unreadable` says. Of one too large, or too many, as `too_large` and `too_many`
+        say. Where a message stands, each server counts by itself.
         """
         del named
         if refused.kind is Kind.REASONING_MISSING and self.dialect.reasoning:
@@ -97,7 +97,8 @@ class Chat(BindsNothing):
         if refused.over is not None:
             meant = too_large(refused, request, held, lambda source: len(str(source.get("data", ""))))
             return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
-        return Claims(media=frozenset(media_of(*one) for one in _no_images(request, held)))
+        meant = _no_images(request, held) or unreadable(refused, request, held)
+        return Claims(media=frozenset(media_of(*one) for one in meant))
 
     def sources(self, body: Json) -> Iterator[Json]:
         from recoveryd.providers.anthropic import media  # late: only a stuck session needs it

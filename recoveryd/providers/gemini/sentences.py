@@ -27,9 +27,10 @@ empty_content
   Gemini: required oneof field data must have one | contents is not specified
 invalid_unicode
   Gemini: contains invalid utf-8
-media_rejected
+media_rejected of one
   Gemini: unable to process input image | provided image is not valid | document has no pages
   Gemini: unsupported mime type | unsupported image
+media_rejected
   Vertex: has a mime_type parameter with value * which is not supported
   Vertex: mime_type * is not supported in function_response
 media_rejected over request

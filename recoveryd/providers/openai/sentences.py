@@ -29,9 +29,11 @@ tool_call_invalid
 empty_content
   OpenAI: content: expected a string, got null | [#].content: expected * got null | messages[#].content: empty
   OpenAI: is too short - messages.#.content | content is a required property
-media_rejected
+media_rejected of one
   OpenAI: does not represent a valid image | invalid base64 image_url | invalid image data
-  OpenAI: invalid image (based64) data | input[#].content[#].image_url | input[#].output[#].image_url
+  OpenAI: invalid image (based64) data
+media_rejected
+  OpenAI: input[#].content[#].image_url | input[#].output[#].image_url
   Codex, in OpenAI's place: invalid image in your last message | image poisoning
 media_rejected over request
   OpenAI: total image size

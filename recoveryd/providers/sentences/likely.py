@@ -19,7 +19,7 @@ none
   AI SDK, before it sends anything: {image/file} mime type: * expected one of
   AI SDK, before it sends anything: file part media type * functionality not supported
   AI SDK, before it sends anything: AI_UnsupportedFunctionalityError: media type: * functionality not supported
-media_rejected
+media_rejected of one
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
 media_rejected over number
   several, too many: too {many/much} {image_url/media/documents/pdf/attachments}
@@ -47,10 +47,12 @@ media_rejected over sides
   several, too large: image {dimension/resolution/width/height} * must be | 图片尺寸{超过/超出}
   several, too large: {dimension/dimensions/width/height} {/of the/of an/of} image * {exceed/must be/too}
 media_rejected
-  several, of a wrong type: only image types are supported | {invalid/unsupported} {mime type/image media type}
+  several, of a wrong type: only image types are supported
+  several, of a wrong type: invalid value: {file/input_file/document} supported values are
+media_rejected of one
+  several, of a wrong type: {invalid/unsupported} {mime type/image media type}
   several, of a wrong type: {image/document/media/audio/video} {type/format/media type} * {unsupported/not supported}
   several, of a wrong type: unsupported {file type/file format/document type/image type}
-  several, of a wrong type: invalid value: {file/input_file/document} supported values are
   several, damaged [unless download, fetch, image_url]: {invalid/corrupt/malformed} {/png/jpeg/gif/webp} image
   several, damaged [unless download, fetch]: {invalid/corrupt/malformed/corrupted} {pdf/image/document}
   several, damaged [unless download, fetch]: {not/cannot/failed to/unable to} {process/decode/parse} {image/pdf}

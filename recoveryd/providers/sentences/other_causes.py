@@ -80,6 +80,10 @@ _TURNED_AWAY = _UNREAD | {
     Cause.SANDBOX,
     Cause.CLIENT,
 }
+_OF_THE_MODEL = re.compile(
+    r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) (this|the|your)( \w+)? model\b"
+    r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)"
+)
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _SAID_STATUS = re.compile(
     r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b"
@@ -133,6 +137,12 @@ def of_a_limit(error: RecordedError) -> bool:
     """Whether an error is about how much was asked in a while, by its words."""
     text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
     return _IN_A_WHILE.search(text) is not None
+
+
+def of_the_model(error: RecordedError) -> bool:
+    """Whether an error that speaks of an image or document may be of all of that sort: the model takes none."""
+    text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
+    return _OF_THE_MODEL.search(text) is not None
 
 
 def turned_away(error: RecordedError) -> bool:

@@ -52,7 +52,7 @@ media_rejected over number
 media_rejected over sides
   Qwen: image length and width do not meet
   Volcengine: image exceeds the maximum allowed total pixels
-media_rejected
+media_rejected of one
   Mistral: has an invalid format. Allowed formats are | could not be loaded as a valid image
   Qwen: image format is illegal and cannot be opened
   llama.cpp: failed to load image or audio file

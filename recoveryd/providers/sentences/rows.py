@@ -2,7 +2,8 @@
 
 Letters and digits are compared, nothing else: case, blanks, quotes and punctuation do not count (`classify` says why).
 ` * ` stands for up to 80 letters, `#` for a number or nothing, `{a/b}` for one of the words, `{/a}` for it or nothing.
-`[unless a, b]`: not if these words are anywhere in the error. `media_rejected over bytes`: of a `Limit`.
+`[unless a, b]`: not if these words are anywhere in the error. `media_rejected over bytes`: of a `Limit`; `of one`: of
+one image or document, whatever the others are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _GROUP = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence of a provider. `kind` is None for a trap; `over` is what it says that there is too much of.
+    """One sentence of a provider. `kind` is None for a trap; `over` is what it says that there is too much of, `of_one`
+    that a single image or document can't be read.
 
     A text must hold one word of each of `needs` for `pattern` to match, so also `mark`, the longest word that there is
     no other for ("" where there is none).
@@ -32,6 +34,7 @@ class Row:
     said_by: str
     unless: tuple[str, ...] = ()
     over: Limit | None = None
+    of_one: bool = False
     needs: tuple[tuple[str, ...], ...] = field(init=False)
     mark: str = field(init=False)
     _pattern: str = field(init=False)
@@ -102,7 +105,7 @@ def squeeze(text: str) -> str:
 
 def read(table: str) -> tuple[Row, ...]:
     """Read the rows of a table of sentences: a line with a kind (or `none`; `KIND over LIMIT` where they are about a
-    `Limit`), below it lines with who says what: `who: words | words`.
+    `Limit`, `KIND of one` where they are of one image), below it lines with who says what: `who: words | words`.
     """
     return tuple(_rows(table))
 
@@ -110,15 +113,17 @@ def read(table: str) -> tuple[Row, ...]:
 def _rows(table: str) -> Iterator[Row]:
     kind: Kind | None = None
     over: Limit | None = None
+    of_one = False
     for line in table.strip().splitlines():
         if not line.startswith(" "):
-            head, _, limit = line.partition(" over ")
+            of_one = line.endswith(" of one")
+            head, _, limit = line.removesuffix(" of one").partition(" over ")
             kind, over = None if head == "none" else Kind(head), Limit(limit) if limit else None
             continue
         source, _, sentences = line.strip().partition(": ")
         said_by, _, but = source.removesuffix("]").partition(" [unless ")
         unless = tuple(but.split(", ")) if but else ()
-        yield from (Row(kind, words.strip(), said_by, unless, over) for words in sentences.split(" | "))
+        yield from (Row(kind, words.strip(), said_by, unless, over, of_one) for words in sentences.split(" | "))
 
 
 def _parts(piece: str) -> list[tuple[str, ...]]:

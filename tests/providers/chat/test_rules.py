@@ -215,17 +215,62 @@ JPEG = b"\xff\xd8\xff\xc0\0\x11\x08\0\x40\0\x40" + bytes(40)
     ids=["of another type than is said", "tall", "BMP", "HEIC"],
 )
 def test_an_odd_image_that_the_model_has_answered_is_not_the_new_one_that_is_none(odd: dict[str, Any]) -> None:
-    """The new one is damaged further in than is looked, so nothing tells that it is meant."""
+    """The new one is damaged further in than is looked: only that no answer stands behind it tells that it is meant."""
     words = "The image format is illegal and cannot be opened"
     old = Turn("user", (Block(odd, "m", "old"),), (("m", ""),))
     new = Turn("user", (Block(image(PNG[:-8]), "n", "new"),), (("n", ""),))
     sent = Request((old, SEEN, new))
-    assert meant(words, sent) == set()
+    assert meant(words, sent) == {"new"}
     wide = odd == image(png(40, 9000))  # as wide as it is, no maker has called one none
     assert meant(words, replace(sent, by_others=frozenset({"a"}))) == (set() if wide else {"old"})
-    assert meant(words, replace(sent, turns=(new, SEEN, old))) == (set() if wide else {"old"})
+    assert meant(words, replace(sent, turns=(new, SEEN, old))) == {"old"}
     page = Turn("user", (Block(image(b"<html>"), "m", "page"),), (("m", ""),))
     assert meant(words, replace(sent, turns=(page, SEEN, new))) == {"page"}, "it was in words before, if it was sent"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Image data:image/png;base64,iVBORw0KGgo has an invalid format.Allowed formats are JPEG,PNG,WEBP,GIF.",
+        "Invalid request: prepare image failed error, message: failed to decode image: invalid or unsupported format",
+        "base64 string of provided image cannot be decoded",
+        "Failed to load image or audio file",
+        "failed to process inputs: image: unknown format",
+        "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png'].",
+        "cannot identify image file",
+        "图片输入格式/解析错误",
+    ],
+)
+def test_the_only_image_or_the_only_new_one_is_the_one_that_is_called_unreadable(words: str) -> None:
+    one, two = pictured(1), pictured(1, 1)
+    first, second = two.turns
+    assert meant(words, one) == meant(words, replace(one, turns=(*one.turns, SEEN))) == {"0.0"}
+    assert meant(words, Request((first, SEEN, second))) == {"1.0"}
+    assert meant(words, two) == meant(words, Request((*two.turns, SEEN))) == set(), "which of both, nothing tells"
+    switched = Request((first, SEEN, second), by_others=frozenset({"a"}))
+    assert meant(words, switched) == set(), "another model has answered the first"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported image input: this model takes text only.",
+        "The image type image/png is not supported by this model.",
+        "Invalid MIME type. Only image types are supported.",  # so it is no image
+        "Invalid value: file. Supported values are: 'text','image_url','video_url' and 'video'.",
+        "The audio file could not be decoded or its format is not supported.",
+        "Unsupported MIME type: image/heic",  # which the one that is sent is not
+    ],
+)
+def test_a_sound_image_is_not_what_an_error_of_the_model_or_of_another_file_means(words: str) -> None:
+    assert meant(words, pictured(1)) == set()
+
+
+def test_a_place_that_servers_count_in_their_own_way_tells_the_only_image_alone() -> None:
+    words = "messages[2].image[0]: You have uploaded an unsupported image. Please make sure your image is valid."
+    first, second = pictured(1, 1).turns
+    assert meant(words, pictured(1)) == {"0.0"}
+    assert meant(words, Request((first, SEEN, second))) == set()
 
 
 def meant(words: str, sent: Request) -> set[str]:
