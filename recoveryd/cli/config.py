@@ -7,15 +7,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from recoveryd.cli.common import config_of
 from recoveryd.cli.output import OK, WRONG, Result, print_labelled, print_wrapped, render
 from recoveryd.clients import Config
-from recoveryd.core import ConfigProblem, UsageError, command_line
+from recoveryd.core import ConfigProblem, Kind, UsageError, command_line, is_repairable
 from recoveryd.doctor import reference_problems
-from recoveryd.settings import but_of_environment, change, create, paths, settings_as_toml, variable_of
+from recoveryd.settings import DEFAULT, but_of_environment, change, create, paths, settings_as_toml, variable_of
 
 
 def config(arguments: argparse.Namespace) -> int:
@@ -50,7 +51,8 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
             "A key or its value is missing.", f"Such as: {command_line('config', 'set', 'notify.desktop', 'false')}"
         )
     value = change(Config, path, arguments.key, arguments.value)
-    words = f"{arguments.key} is set in {path}. A running recoveryd reads it after `{command_line('restart')}`."
+    more = _of_kinds(value) if arguments.key == "kinds" else ""
+    words = f"{arguments.key} is set in {path}.{more} A running recoveryd reads it after `{command_line('restart')}`."
     if over := variable_of(arguments.key, os.environ):
         words += f" Where {over} is set, as it is here, that holds in its place."
 
@@ -58,6 +60,17 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
         print_wrapped(out, words)
 
     return render(Result({"path": str(path), "key": arguments.key, "value": value}, say), as_json=arguments.json)
+
+
+def _of_kinds(named: Any) -> str:
+    """Tell which kinds are repaired now and which are not, and how to have all of them again."""
+    off = [kind for kind in Config().kinds if kind not in named and is_repairable(kind)]
+    if not off:
+        more = ", ".join(kind for kind in named if kind not in Config().kinds)
+        return f" All kinds are repaired that are by default{f', and {more}' if more else ''}."
+    on = ", ".join(kind for kind in named if is_repairable(Kind(kind))) or "none"
+    every = command_line("config", "set", "kinds", DEFAULT)
+    return f" Repairs only: {on}; off: {', '.join(off)}. `{every}` has all of them repaired again."
 
 
 def _checked(path: Path, found: Sequence[ConfigProblem]) -> Result:

@@ -129,7 +129,12 @@ def _config(commands: Commands) -> None:
         help="the file's path; all settings; a check of the file; a new file with all keys; one key of it",
     )
     made.add_argument("key", nargs="?", metavar="KEY", help="of `set`: such as notify.desktop")
-    made.add_argument("value", nargs="?", metavar="VALUE", help="of `set`: such as false; of a list: a,b")
+    made.add_argument(
+        "value",
+        nargs="?",
+        metavar="VALUE",
+        help="of `set`: such as false; of a list: a,b; of `kinds` also +KIND (that one, too) and default",
+    )
 
 
 def _install(commands: Commands) -> None:

@@ -48,7 +48,7 @@ from recoveryd.core.errors import (
     UnreadError,
     UsageError,
 )
-from recoveryd.core.failure_kinds import KINDS, answered_by, explained_by, is_repairable, kind_info
+from recoveryd.core.failure_kinds import KINDS, answered_by, explained_by, is_repairable, kind_info, why_off
 from recoveryd.core.health_check import FAIL, WARN, Check, ConfigProblem, fail, ok, warn
 from recoveryd.core.image_header import from_base64, media_mark, media_type, pixels
 from recoveryd.core.length import ByHand, Size, Usage, in_words
@@ -207,6 +207,7 @@ __all__ = [
     "uncapital",
     "waiting_prompts",
     "warn",
+    "why_off",
     "without_collector",
     "words",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recoveryd.core.command_line import command_line
 from recoveryd.core.model import Entry, Kind
 
 
@@ -242,6 +243,12 @@ def answered_by(repair: Entry) -> frozenset[Kind]:
     """List the kinds of refusal that a repair may have answered: its own, and what the rules found beside it."""
     own = (repair.kind,) if repair.kind is not None else ()
     return frozenset().union(*map(explained_by, (*own, *repair.kinds)))
+
+
+def why_off(kind: Kind) -> str:
+    """Tell that the user's configuration leaves a kind out, and what names it there."""
+    added = command_line("config", "set", "kinds", f"+{kind}")
+    return f"{kind} is not among the kinds that your configuration names (`{added}` adds it)"
 
 
 def is_repairable(kind: Kind | None) -> bool:

@@ -29,6 +29,7 @@ from recoveryd.core import (
     explained_by,
     keep_newest,
     uncapital,
+    why_off,
 )
 from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
@@ -38,7 +39,6 @@ from recoveryd.tell import deeds_sentence, next_step, no_longer_seen, places
 
 if TYPE_CHECKING:
     from recoveryd.repair import PlanInput
-
 
 _ASKED = 5  # times, a minute in all
 
@@ -113,7 +113,7 @@ class Proposer:
         """
         self.heed(case)
         if case.kind not in self._config.kinds:
-            return Refusal(f"{case.kind} is not among the kinds that your configuration names")
+            return Refusal(why_off(case.kind))
         if KINDS[case.kind].stopped:
             known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
             return Refusal(why_left_over(known, KINDS[case.kind].unrepaired))

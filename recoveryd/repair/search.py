@@ -27,6 +27,7 @@ from recoveryd.core import (
     edited,
     merged,
     stored,
+    why_off,
 )
 from recoveryd.providers import Provider
 from recoveryd.repair.fixes import REPAIRS, RepairInput, Settings
@@ -195,7 +196,7 @@ class Search:
         where = self._where(violation)
         if kind in self._off:
             what = f"this would also have to be repaired: {violation.reason} ({where})"
-            return Refusal(f"{what}; {kind} is not among the kinds that your configuration names")
+            return Refusal(f"{what}; {why_off(kind)}")
         return Refusal(f"nothing that recoveryd may do answers this: {violation.reason} ({kind}, {where})")
 
     def _where(self, violation: Violation) -> str:

@@ -6,7 +6,7 @@ Imports `core` and `disk`.
 from __future__ import annotations
 
 from recoveryd.settings import overrides, paths
-from recoveryd.settings.edit import change, create, edit_text, parse_text, replace
+from recoveryd.settings.edit import DEFAULT, change, create, edit_text, parse_text, replace
 from recoveryd.settings.load import (
     but_of_environment,
     check,
@@ -22,6 +22,7 @@ from recoveryd.settings.overrides import Pause, ignored, ignored_mark, paused, w
 from recoveryd.settings.schema import FOLDERS, BaseConfig, Folder, Hooks, LedgerLimits, Log, Notify, Section, not_blank
 
 __all__ = [
+    "DEFAULT",
     "FOLDERS",
     "BaseConfig",
     "Folder",

@@ -14,6 +14,7 @@ from recoveryd.settings.load import check, check_data, default_of, file_text, ne
 from recoveryd.settings.schema import BaseConfig
 
 _HEAD = "# All settings of recoveryd, with their defaults. Take away the # of what is to be another.\n\n"
+DEFAULT = "default"  # typed for `kinds`
 _MARK = "\ufeff"  # the byte order mark, which is no part of TOML
 
 
@@ -44,7 +45,8 @@ def _shown(model: type[BaseConfig]) -> list[str]:
 
 
 def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
-    """Set one key (`notify.desktop`) to a value in the words of a shell, and return it as it is now.
+    """Set one key (`notify.desktop`) to a value in the words of a shell, and return it as it is now. Set to none, where
+    that is a value, it is taken out. `+KIND` is added to the `kinds` that there are, and `default` takes that key out.
 
     UsageError: there is no such key, or it can't be that; ConfigError: something else in the file is not sound.
     """
@@ -52,8 +54,8 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         raise UsageError(
             f"There is no setting `{key}`{nearest(model, key)}.", f"`{command_line('config', 'show')}` lists them all."
         )
-    made = parsed_value(model, key, value)
     text = file_text(path)
+    made = _meant(model, key, value, text)
     unsound = _why_unsound(model, text, path)
     section, _, last = key.rpartition(".")
     wanted = _set_in(text, section, last, made, unsound)
@@ -61,8 +63,7 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
     def put(document: Any) -> None:
         import tomlkit
 
-        table = document.setdefault(section, tomlkit.table()) if section else document
-        table[last] = made
+        _put(document.setdefault(section, tomlkit.table()) if section else document, last, made)
 
     try:
         check_data(model, wanted, "What was typed")
@@ -74,10 +75,24 @@ def change(model: type[BaseConfig], path: Path, key: str, value: str) -> object:
         raise UsageError(error.message, "Nothing was written.") from error
     except UnicodeEncodeError as error:
         raise UsageError(f"What was typed for {key} is not UTF-8.", "Nothing was written.") from error
-    if parse_text(after) != wanted:
+    if _filled(parse_text(after)) != _filled(wanted):
         raise RecoverydError(f"The form of {path} is too unusual to be changed by a program.", f"Write {key} by hand.")
     _write(model, path, after)
-    return made
+    return default_of(model, key) if made is None else made
+
+
+def _meant(model: type[BaseConfig], key: str, value: str, text: str) -> object:
+    """Return the value that is typed for a key of a file of this text; None: the key is to be taken out."""
+    if key != "kinds" or not (value == DEFAULT or value.startswith("+")):
+        return parsed_value(model, key, value)
+    if value == DEFAULT:
+        return None
+    try:
+        now = parse_text(text).get(key)
+    except ValueError:  # no TOML, which is told
+        now = None
+    named = now if isinstance(now, list) else model().kinds
+    return [*dict.fromkeys(str(kind).strip() for kind in (*named, *value.removeprefix("+").split(",")))]
 
 
 def _why_unsound(model: type[BaseConfig], text: str, path: Path) -> ConfigError | None:
@@ -92,10 +107,23 @@ def _set_in(text: str, section: str, last: str, value: object, unsound: ConfigEr
     """Parse a configuration, and put a value into it. Raises `unsound` where that is so bad that it can't be put in."""
     try:
         wanted = copy.deepcopy(parse_text(text))
-        (wanted.setdefault(section, {}) if section else wanted)[last] = value
+        _put(wanted.setdefault(section, {}) if section else wanted, last, value)
     except (ValueError, TypeError) as error:  # no TOML; a text where a section should be
         raise unsound or error from error
     return wanted
+
+
+def _filled(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration without its empty sections, which say nothing."""
+    return {key: value for key, value in data.items() if value != {}}
+
+
+def _put(table: Any, key: str, value: object) -> None:
+    """Put a value into a table, or take it out: TOML has none for "not set"."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
 
 
 def edit_text(text: str, edit: Callable[[Any], None]) -> str:

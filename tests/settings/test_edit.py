@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients import Config
+from recoveryd.core import Kind
 from recoveryd.settings import load, paths
 from tests.conftest import Run
 from tests.support.trees import Tree
@@ -164,3 +165,44 @@ def test_where_more_than_what_is_typed_is_not_sound_the_way_on_is_told(run: Run)
         code, _, err = run("config", "set", key, value)
         assert code == 78 and "Nothing was written" in err and "Mend the rest of the file by hand" in err
     assert file.read_bytes() == before
+
+
+def test_set_of_kinds_says_which_are_repaired_then_and_how_to_have_all_again(run: Run) -> None:
+    """The list takes the place of all: whoever adds one by it would have turned all others off without a word."""
+    usual = list(load(Config, None, {}).kinds)
+
+    def said(value: str) -> str:
+        code, out, err = run("config", "set", "kinds", value)
+        assert (code, err) == (0, "")
+        return " ".join(out.split())
+
+    only = said("interrupted_turn")
+    assert "Repairs only: interrupted_turn; off: " in only and "empty_content" in only.split("off: ")[1].split(".")[0]
+    assert "assistant_prefill" not in only, "which no repair is for"
+    assert "`recoveryd config set kinds default` has all of them repaired again." in only
+    said("+empty_content,role_order")
+    named = [Kind.INTERRUPTED_TURN, Kind.EMPTY_CONTENT, Kind.ROLE_ORDER]
+    assert list(load(Config, paths.config_file(), {}).kinds) == named
+    assert "All kinds are repaired that are by default." in said("default")
+    assert (
+        load(Config, paths.config_file(), {}).kinds == tuple(usual) and "kinds" not in paths.config_file().read_text()
+    )
+    assert "by default, and interrupted_turn." in said("+interrupted_turn")
+    assert list(load(Config, paths.config_file(), {}).kinds) == [*usual, Kind.INTERRUPTED_TURN]
+    assert "Repairs only: none; off: " in said("")
+    code, _, err = run("config", "set", "kinds", "+interupted_turn")
+    assert code == 2 and "the nearest one is `interrupted_turn`" in err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[metrics]\n# mine\ntextfile = '/x/a.prom' # here\n", "metrics.textfile = '/x/a.prom'\n"]
+)
+def test_set_to_nothing_takes_a_key_out(run: Run, text: str) -> None:
+    """TOML has no word for it."""
+    file = paths.config_file()
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    code, out, err = run("config", "set", "metrics.textfile", "", "--json")
+    assert (code, err, json.loads(out)["value"]) == (0, "", None)
+    assert load(Config, file, {}).metrics.textfile is None
+    assert ("# mine" in file.read_text()) == ("# mine" in text)
