@@ -40,7 +40,8 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     look = store.look(session) if look is None else look
     look, refused = standing_failure(as_refused(context.ledger, look))
     failure = look.failure
-    found = find_cause(look, refused, _Finder(context, store, session, look))
+    finder = _Finder(context, store, session, look)
+    found = find_cause(look, refused, finder)
     if found is not None or failure is None or look.newer:
         return found
     code = COPIED if look.copied else TAKEN_BACK
@@ -52,11 +53,7 @@ def diagnose(context: Context, store: Store, session: str, look: SessionStatus |
     known = refused if refused is not None or other_cause(failure.error) else Diagnosis(failure, None)
     if known is not None and not look.of_parent and repaired_later(store, context.ledger, known) is not None:
         return Diagnosis(failure, None, error_evidence(failure), code=code)  # the turn it was repaired for is gone
-    if (
-        refused is not None
-        and not look.of_parent
-        and place_moved(context.clients.of(store), store, context.ledger, refused)
-    ):
+    if refused is not None and not look.of_parent and finder.place_moved(refused):
         return Diagnosis(failure, None, error_evidence(failure), code=BEFORE_REPAIR)
     return _refused(store, look, failure, OF_PARENT if look.of_parent else "")
 
@@ -70,6 +67,7 @@ class _Finder:
         self._store = store
         self._session = session
         self._running = look.running
+        self._moved: dict[str, bool] = {}  # by the message that failed: it is asked twice
 
     @cached_property
     def _loaded(self) -> Session:
@@ -96,7 +94,10 @@ class _Finder:
         return repaired_later(self._store, self._context.ledger, recorded) is not None
 
     def place_moved(self, recorded: Diagnosis) -> bool:
-        return place_moved(self._client, self._store, self._context.ledger, recorded)
+        message = recorded.failure.message
+        if message not in self._moved:
+            self._moved[message] = place_moved(self._client, self._store, self._context.ledger, recorded)
+        return self._moved[message]
 
     def ids_started_again(self) -> Diagnosis | None:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())

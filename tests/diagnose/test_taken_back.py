@@ -13,7 +13,8 @@ import pytest
 
 from recoveryd.clients import Config, Store
 from recoveryd.core import Diagnosis, Kind, Outcome
-from recoveryd.diagnose import Context, Next, Triage, diagnose
+from recoveryd.diagnose import Context, Next, Triage, diagnose, diagnosis
+from recoveryd.diagnose.named_places import place_moved
 from recoveryd.heal.undo import undo
 from tests.conftest import Run
 from tests.e2e.media import data_url, png
@@ -291,7 +292,7 @@ def test_nor_behind_a_repair_for_another_refusal_whose_turn_is_gone(tree: Tree, 
     is_left_alone(tree, bench, session, "refused_before_repair")
 
 
-def test_nor_where_nothing_stands_at_the_place_since(tree: Tree, bench: Bench) -> None:
+def test_nor_where_nothing_stands_at_the_place_since(tree: Tree, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a signature whose block can't be found all thinking would go, also what was sound."""
     made = SessionBuilder(int(time.time() * 1000) - 60_000, model=BINDS)
     for answer in (
@@ -308,6 +309,15 @@ def test_nor_where_nothing_stands_at_the_place_since(tree: Tree, bench: Bench) -
     assert bench.attempt(tree, session).outcome is Outcome.HEALED
     take_back(tree, session)
     is_left_alone(tree, bench, session, "refused_before_repair")
+    asked: list[str] = []
+
+    def noted(*given: Any) -> bool:
+        asked.append(given[-1].failure.message)
+        return place_moved(*given)
+
+    monkeypatch.setattr(diagnosis, "place_moved", noted)
+    said(bench, tree.store, session)
+    assert asked and len(asked) == len({*asked}), "the session is read, and its request built twice, for that"
 
 
 def test_nor_once_a_repair_from_before_it_was_undone(tree: Tree, bench: Bench) -> None:
