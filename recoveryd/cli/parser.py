@@ -126,6 +126,7 @@ def _config(commands: Commands) -> None:
     made.add_argument(
         "what",
         choices=["path", "show", "check", "init", "set"],
+        metavar="{path,show,check,init,set}",
         help="the file's path; all settings; a check of the file; a new file with all keys; one key of it",
     )
     made.add_argument("key", nargs="?", metavar="KEY", help="of `set`: such as notify.desktop")
@@ -166,6 +167,7 @@ def _plugin(commands: Commands) -> None:
     made.add_argument(
         "what",
         choices=["install", "remove", "status"],
+        metavar="{install,remove,status}",
         help="put it into the clients that are here; take it out; say how it is",
     )
     made.add_argument("--yes", action="store_true", help="also one that somebody edited, without being asked")

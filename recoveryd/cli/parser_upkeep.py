@@ -80,7 +80,8 @@ def _ledger(commands: Commands) -> None:
         "sessions say."
     )
     made.epilog = "example: recoveryd ledger forget ses_1a2b --dry-run"
-    actions = made.add_subparsers(title="actions", metavar="ACTION", required=True)
+    # Named in the usage, which is all that is shown where none is typed.
+    actions = made.add_subparsers(title="actions", metavar="{prune,forget,export}", required=True)
 
     def action(name: str, help: str, example: str) -> argparse.ArgumentParser:
         one = add_command(actions, name, help, example)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__
+from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__, command_line
 from recoveryd.disk import private_files
 
 # Why a `run` repairs nothing that is not the configuration (`LockOwner.idle`).
@@ -75,7 +75,8 @@ class StoreLock:
             who = _read_note(self._file)
             raise BusyError(
                 f"recoveryd is already watching {self.store} ({who or 'it does not say which process'}).",
-                "Stop that one first. `undo` and `scan --repair` work beside it.",
+                f"Stop that one first (`{command_line('stop')}`, or Ctrl-C where it runs). `undo` and `scan --repair` "
+                "work beside it.",
             )
         self._fd = fd
         self._holder = LockOwner(os.getpid(), time.time(), doing=_started(), stores=(self.store,))

@@ -751,7 +751,7 @@ def test_a_second_run_is_busy_and_says_who_has_it(tree: Tree, run: Run) -> None:
     with StoreLock(tree.store.lock_path, paths.lock_dir(state), tree.store.id):
         code, out, err = run("run")
     assert (code, out) == (75, "")
-    assert f"recoveryd ends: recoveryd is already watching {tree.store.id} (pid " in err
+    assert f"recoveryd ends: recoveryd is already watching {tree.store.id} (pid " in err and "`recoveryd stop`" in err
 
 
 def test_a_bad_configuration_is_78_everywhere(tree: Tree, run: Run, tmp_path: Path) -> None:
@@ -1135,6 +1135,12 @@ def test_an_id_of_the_other_sort_is_told_from_one_that_is_not_there(tree: Tree, 
     assert code == 3 and f"its session is {session}" in err
     code, _, err = run("report", "ses_none")
     assert code == 3 and "no session ses_none" in err and "either id" in err
+
+
+def test_what_is_missing_is_told_with_what_there_is(run: Run) -> None:
+    for command, names in (("ledger", "prune,forget,export"), ("config", "path,show"), ("plugin", "install,remove")):
+        code, _, err = run(command)
+        assert code == 2 and f"required: {{{names}" in err
 
 
 def test_what_was_mistyped_is_told_with_what_is_nearest(run: Run) -> None:
