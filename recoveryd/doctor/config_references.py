@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from recoveryd.clients import Clients, Config
@@ -13,11 +13,24 @@ from recoveryd.core import ConfigProblem, is_session_id
 
 def reference_problems(config: Config) -> list[ConfigProblem]:
     """List what is wrong with the things that the configuration names, in the order of its keys."""
-    found = [*_ignored(config), *_hook("on_abort", config.hooks.on_abort)]
-    found += [*_hook("on_complete", config.hooks.on_complete), *_textfile(config.metrics.textfile)]
-    for client in Clients(config).all():
-        found += client.config_problems()
-    return found
+    hooks = config.hooks
+    asked = [
+        ("ignore", _ignored(config)),
+        ("hooks", _hook("on_abort", hooks.on_abort)),
+        ("hooks", _hook("on_complete", hooks.on_complete)),
+        ("metrics", _textfile(config.metrics.textfile)),
+        *((client.name, client.config_problems()) for client in Clients(config).all()),
+    ]
+    return [problem for section, problems in asked for problem in _with_hidden(section, problems)]
+
+
+def _with_hidden(section: str, problems: Iterable[ConfigProblem]) -> Iterator[ConfigProblem]:
+    """Go through problems; what stands in a folder that may not be entered is one."""
+    try:
+        yield from problems
+    except OSError as error:
+        says = f"{error.filename} can't be looked at: {(error.strerror or str(error)).lower()}."
+        yield ConfigProblem(section, says, "Whose is it, and the folder that it is in? See ls -ld.")
 
 
 def _ignored(config: Config) -> Iterator[ConfigProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -152,3 +153,30 @@ class TestIgnore:
 
         overrides.ignore(private_files.make_folder(paths.state_dir()), "banana")
         assert run("ignore", "--remove", "banana")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "below", "key"),
+    [
+        ({"codex": {"homes": ["{}"]}}, "sessions", "codex"),
+        ({"claude_code": {"config_dirs": ["{}"]}}, "projects", "claude_code"),
+        ({"opencode": {"databases": ["{}/opencode.db"]}}, "opencode.db", "opencode"),
+        ({"hooks": {"on_complete": ["{}/run"]}}, "run", "hooks"),
+    ],
+)
+def test_what_stands_in_a_folder_that_may_not_be_entered_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, dict[str, list[str]]], below: str, key: str
+) -> None:
+    """It ended `config check` with a traceback. Who runs the tests may be root, who enters every folder."""
+    stat, hidden = Path.stat, tmp_path / below
+
+    def refused(path: Path, **how: bool) -> os.stat_result:
+        if path == hidden:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **how)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    named = {
+        section: {k: [v.format(tmp_path) for v in some] for k, some in keys.items()} for section, keys in config.items()
+    }
+    assert said(**named) == [(key, f"{hidden} can't be looked at: permission denied.")]
