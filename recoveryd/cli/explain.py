@@ -48,6 +48,8 @@ def explain(arguments: argparse.Namespace) -> int:
         raise UsageError("What is to be explained?", "Give the error's text, - to read it from stdin, or --session ID.")
     _must_be_words(arguments.text)
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if arguments.text == "-" else arguments.text
+    if not text.strip():
+        raise UsageError("What was read from stdin is empty.", "Give it the error's text.")
     error = read_error(text)
     kind = _kind(error)
 

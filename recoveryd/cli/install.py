@@ -79,7 +79,7 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager.stop(steps.say)
     background.stop(steps.say)
     empty = [*manager.gone(steps.say), *shell_files.take_shell_files(steps.say)]
-    plugin.put_or_leave_plugins(plugin.take_plugins, load_sound(Config, config)[0], arguments, steps.say)
+    code = plugin.put_or_leave_plugins(plugin.take_plugins, load_sound(Config, config)[0], arguments, steps.say)
     leave.while_alone(state)
     plugins.remove_mailboxes(state, steps.say)
     locks = leave.remove_locks(state)
@@ -97,7 +97,8 @@ def uninstall(arguments: argparse.Namespace) -> int:
             "The program goes as it came: pipx uninstall recoveryd, uv tool uninstall recoveryd, or remove its venv.",
         )
 
-    return render(Result({"steps": steps.said, "kept": str(kept) if kept else None}, show), as_json=arguments.json)
+    data = {"steps": steps.said, "kept": str(kept) if kept else None}
+    return render(Result(data, show, code), as_json=arguments.json)
 
 
 def _as_before(arguments: argparse.Namespace, manager: Manager) -> Service:

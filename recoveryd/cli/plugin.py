@@ -11,7 +11,7 @@ from rich.console import Console
 
 from recoveryd.cli.asking import agreed, somebody_there
 from recoveryd.cli.common import config_of
-from recoveryd.cli.output import Result, console, print_labelled, print_wrapped, render
+from recoveryd.cli.output import OK, Result, console, print_labelled, print_wrapped, render
 from recoveryd.cli.steps import Steps, short_paths
 from recoveryd.clients import Caller, Clients, Config
 from recoveryd.core import RecoverydError, command_line
@@ -82,12 +82,16 @@ def put_or_leave_plugins(
     config: Config,
     arguments: argparse.Namespace,
     say: base.Say,
-) -> None:
-    """Put or take plugins as a step of a greater command: what can't be done is told, and stays."""
+) -> int:
+    """Put or take plugins as a step of a greater command: what can't be done is told, and stays. Returns the exit code
+    of that.
+    """
     try:
         work(config, arguments, say)
     except RecoverydError as error:
         say(f"left: {error.message} {error.hint}".strip())
+        return error.exit_code
+    return OK
 
 
 def say_which_are_missing(config: Config, arguments: argparse.Namespace, say: base.Say) -> None:

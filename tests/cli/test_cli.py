@@ -828,6 +828,9 @@ def test_explain_says_what_a_text_means(run: Run) -> None:
     assert data.keys() == {"schema", "kind", "repairable", "action"}
     assert (data["kind"], data["repairable"]) == ("tool_result_missing", True)
     assert run("explain", "-", stdin=MISSING.encode())[1] == out
+    for nothing in (b"", b" \n"):
+        code, out, err = run("explain", "-", stdin=nothing)
+        assert (code, out) == (2, "") and "What was read from stdin is empty." in err
     assert as_json(run, "explain", "rate limit exceeded")["kind"] is None
     assert "Wait a little" in run("explain", "rate limit exceeded")[1]
     assert "more than one kind (empty_content, tool_result_missing)" in run("explain", f"{MISSING} {EMPTY}")[1]

@@ -347,7 +347,12 @@ def test_uninstall_goes_by_the_configuration_that_the_service_was_given(
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
     assert run("--config", str(named), "install")[0] == 0 and named.read_text() != "max_retries = 4\n"
     asked: list[int] = []
-    monkeypatch.setattr("recoveryd.cli.plugin.put_or_leave_plugins", lambda _do, by, *_: asked.append(by.max_retries))
+
+    def plugins(_do: object, by: Config, *_: object) -> int:
+        asked.append(by.max_retries)
+        return 0
+
+    monkeypatch.setattr("recoveryd.cli.plugin.put_or_leave_plugins", plugins)
     code, out, _ = run("uninstall", "--purge", "--yes")
     assert (code, asked, named.read_text(), usual.exists()) == (0, [4], "max_retries = 4\n", False)
     assert f"left: {named}" in out and not usual.parent.exists()
