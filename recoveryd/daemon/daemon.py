@@ -68,6 +68,7 @@ class Daemon:
         self._log_once = LogOnce()
         place = lock_dir or paths.lock_dir(self.state_dir)
         self._locks, self._note = StoreLocks(place), RunNote(place)
+        self._touches = 0  # how often the watcher told of a store
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
@@ -201,7 +202,7 @@ class Daemon:
         if self.stores.keys() <= self._swept.keys():
             mine = [store for store in self.stores.values() if self._locks.mine(store)]
             self._service_status.ready(mine, self._sweeper.unread, context.ledger, self._healer.told)
-            wait = self._figures.tell(context, self.stores.values(), self._healer.told)
+            wait = self._figures.tell(context, self.stores.values(), self._healer.told, self._touches)
             if wait is not None:
                 self._schedule.at(wait, "figures", lambda: None)  # they are told behind each job
 
@@ -235,6 +236,7 @@ class Daemon:
         store, key = self.stores.get(store_id), (store_id, "")
         if store is None:  # said by the watcher of the configuration before
             return
+        self._touches += 1
         if session is not None:
             self._healer.later(store, session)
         elif key not in self._schedule:  # never put off: a client that streams would do so for ever

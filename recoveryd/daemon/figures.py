@@ -11,9 +11,11 @@ from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser
 from recoveryd.tell import Callbacks
 
-# Each count goes through all sessions: of a thousand that fail at once not each is worth one.
-_PAUSE_S, _SHARE = 2.0, 0.05  # at least, and of the daemon's time at most
-_EVERY_S = 50.0  # less than a sweep: so the textfile's time of change tells that the daemon is alive
+# Each count goes through all sessions: of a thousand that fail at once not each is worth one, and less so of all that a
+# client writes while a model answers. By then a session may have got stuck, or answered, of which no recovery tells.
+_PAUSE_S, _SHARE = 2.0, 0.05  # at least, and of the daemon's time at most, where a recovery ended
+_TOUCHED_S, _TOUCHED_SHARE = 5.0, 0.01  # where a client wrote
+_EVERY_S = 50.0  # so the textfile's time of change tells that the daemon is alive
 
 
 class Figures:
@@ -26,31 +28,46 @@ class Figures:
         self._textfile = Textfile(config.metrics.textfile, titles)
         self._otel = Otel(config.otel.endpoint, titles)
         self._needs_user = NeedsUser()
-        self._ended, self._counted, self._pause = -1, float("-inf"), _PAUSE_S
+        self._ended, self._touched = -1, -1
+        self._counted = self._due = float("-inf")
+        self._took = 0.0  # by the last count, seconds
 
     @property
     def callbacks(self) -> Callbacks:
         """What tells the collector of each recovery that came to an end."""
         return self._otel.callbacks
 
-    def tell(self, context: Context, stores: Iterable[Store], ended: int) -> float | None:
-        """Count and tell, if it is time to: every 50 seconds, and when more recoveries have `ended`. DiskError.
+    def tell(self, context: Context, stores: Iterable[Store], ended: int, touched: int = 0) -> float | None:
+        """Count and tell, if it is time to: every 50 seconds, and when more recoveries have `ended`, or stores were
+        `touched` more often. DiskError.
 
-        Some time goes by between two counts. Returns after how many seconds it is to be called again for what ended
-        meanwhile; None when nothing did.
+        Some time goes by between two counts. Returns after how many seconds it is to be called again; None: at no other
+        time than was said last.
         """
         if not (self._textfile.on or self._otel.on):
             return None
-        now, news = time.monotonic(), ended != self._ended
-        wait = (self._pause if news else _EVERY_S) - (now - self._counted)
-        if wait > 0:
-            return wait if news else None
-        self._ended, self._counted = ended, now
+        now = time.monotonic()
+        due = self._counted + self._pause(ended, touched)
+        if now >= due:
+            self._ended, self._touched, self._counted = ended, touched, now
+            self._count(context, stores, now)
+            due = now + _EVERY_S
+        elif due >= self._due > now:  # by then it is called anyway
+            return None
+        self._due = due
+        return due - now
+
+    def _count(self, context: Context, stores: Iterable[Store], now: float) -> None:
         stuck = self._needs_user.count(context, may_be_there([*stores]))
         self._otel.count(stuck)
         self._textfile.write(context.ledger, stuck)
-        self._pause = max(_PAUSE_S, (time.monotonic() - now) / _SHARE)
-        return None
+        self._took = time.monotonic() - now
+
+    def _pause(self, ended: int, touched: int) -> float:
+        """Return how long the next count is to come after the last one."""
+        if ended != self._ended:
+            return max(_PAUSE_S, self._took / _SHARE)
+        return max(_TOUCHED_S, self._took / _TOUCHED_SHARE) if touched != self._touched else _EVERY_S
 
     def close(self) -> None:
         """Remove the textfile, and send what is left to the collector, for two seconds at the most."""

@@ -21,7 +21,7 @@ from recoveryd.daemon.figures import Figures
 from recoveryd.daemon.textfile import Textfile
 from recoveryd.diagnose import Context, NeedsUser, needs_user
 from recoveryd.ledger.ledger import Ledger
-from recoveryd.settings.overrides import ignore
+from recoveryd.settings.overrides import ignore, pause
 from recoveryd.settings.schema import Metrics
 from tests.conftest import Run
 from tests.support.build import SessionBuilder
@@ -54,6 +54,25 @@ def test_it_is_written_as_it_goes_and_removed_at_the_end(tree: Tree, tmp_path: P
         assert stat.S_IMODE(file.stat().st_mode) == 0o644, "another user reads it"
         assert [path.name for path in tmp_path.iterdir() if path.suffix == ".prom"] == [file.name]
     assert not file.exists()
+
+
+@pytest.mark.live
+def test_what_no_recovery_tells_of_is_in_it_soon(tree: Tree, tmp_path: Path) -> None:
+    """Up to two minutes went by until a session that got stuck during a pause was counted, or one that was answered."""
+    file, stuck = tmp_path / "recoveryd.prom", "recoveryd_stuck_sessions OpenCode"
+
+    def counted(number: int) -> bool:
+        return file.exists() and series(file.read_text()).get(stuck) == number
+
+    with running(tmp_path, tree.store, metrics=Metrics(textfile=file)) as daemon:
+        until(lambda: counted(0))
+        pause(daemon.state, time.time())
+        began = time.monotonic()
+        session = tree.stuck(blank_answer, EMPTY)
+        until(lambda: counted(1))
+        tree.answered(session)
+        until(lambda: counted(0))
+        assert time.monotonic() - began < 20
 
 
 def test_a_file_of_somebody_else_is_left(tmp_path: Path) -> None:
@@ -89,9 +108,19 @@ def test_it_is_written_again_only_when_it_is_time(tree: Tree, tmp_path: Path, mo
     with Ledger(tmp_path / "ledger.db") as ledger:
         config = Config(metrics=Metrics(textfile=file))
         made, context = Figures(config, TITLES), Context(ledger, config, tmp_path)
-        for told, later, written in ((0, 0, True), (0, 1, False), (1, 2, True), (1, 49, False), (1, 1, True)):
+        for told, touched, later, written, wait in (
+            (0, 0, 0, True, 50),
+            (0, 0, 1, False, None),  # as was said
+            (1, 0, 2, True, 50),
+            (1, 0, 49, False, None),
+            (1, 0, 1, True, 50),
+            (1, 1, 1, False, 4),  # a client wrote
+            (1, 9, 1, False, None),
+            (2, 9, 0, True, 50),  # a recovery ended
+            (2, 10, 5, True, 50),
+        ):
             now[0] += later
-            assert made.tell(context, [tree.store], told) is None
+            assert made.tell(context, [tree.store], told, touched) == wait
             assert file.exists() is written
             file.unlink(missing_ok=True)
 
@@ -138,10 +167,12 @@ def test_a_count_that_is_put_off_says_for_how_long(tree: Tree, tmp_path: Path, m
     with Ledger(tmp_path / "ledger.db") as ledger:
         made = Figures(Config(metrics=Metrics(textfile=tmp_path / "x.prom")), TITLES)
         context = Context(ledger, Config(), tmp_path)
-        assert made.tell(context, [tree.store], 1) is None
-        assert made.tell(context, [tree.store], 2) == 19.0, "a twentieth of the time at the most"
-        now[0] += 19.0
-        assert made.tell(context, [tree.store], 2) is None
+        assert made.tell(context, [tree.store], 1) == 50.0
+        now[0] += 0.5
+        assert made.tell(context, [tree.store], 2) == 19.5 - 1.0, "a twentieth of the time at the most"
+        now[0] += 18.5
+        made.tell(context, [tree.store], 2)
+        assert made.tell(context, [tree.store], 2, 1) is None, "a hundredth of it for what was written"
 
 
 def test_a_session_is_asked_once_how_it_is(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
