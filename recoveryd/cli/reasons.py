@@ -75,7 +75,7 @@ REASONS = {
     LEFT_OPEN: Reason(
         "a turn that was cut off when the client went away",
         "left alone until a prompt is refused, if one is: its client goes on from there. Prompt it",
-        "ended in a turn that was cut off when its client went away: prompt them, and what is refused then is healed",
+        "ended in a turn that was cut off when its client went away; what a next prompt is refused for is healed",
     ),
     UNDONE: Reason(
         "answered, and the repair that it was answered on was undone",
