@@ -75,6 +75,11 @@ _MEASURED = re.compile(
     r"request is ~(?P<all>\d{1,9}) tokens \(limit (?P<limit>\d{1,9})\) but this conversation is only "
     r"~(?P<told>\d{1,9}) tokens"
 )
+# What its runtime says of an answer that is no JSON (2.1.330), where the newest says "empty or malformed response".
+_UNPARSED = re.compile(
+    r"(?:SyntaxError: )?(?:JSON Parse error: |Unexpected (?:token|end of JSON)\b|[^\n]{1,60} in JSON at position \d)"
+    r"(?P<page>Unrecognized token '<'|(?<=token) '?<)?"
+)
 _DECLINED = frozenset({"refusal", "cyber_refusal", "prompt_injection_risk", "prompt_injection"})
 _OF_POLICY = frozenset({"policy_blocked", "tool_use_denied"})  # what a gateway calls its refusal
 
@@ -105,6 +110,9 @@ def cause_of(line: Json, status: int | None, words: str) -> Cause | None:
     narrow = _known(_NARROW, line.get("apiError"))
     if narrow is not None:
         return narrow
+    unparsed = _UNPARSED.match(words) if status is None and line.get("error") in (None, "unknown") else None
+    if unparsed is not None:
+        return Cause.PROXY if unparsed["page"] else Cause.UNREADABLE_ANSWER
     return Cause.ACCOUNT if line.get("quotaLimits") is not None else _known(_WIDE, line.get("error"))
 
 

@@ -20,6 +20,8 @@ _IN_HISTORY = (
 _OF_MODEL = rf"(?<![\w-]){_IN_HISTORY}"  # what is said of it is not said of the model
 # Of what a limit is that no plan sets: of what is asked at a time, or in one request.
 _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
+# A page where an answer was asked for, but one that says that the request is too large.
+PAGE = r"<(!doctype )?html\b(?![^|]{0,400}\b(413|too (large|long|big))\b)"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (
     (
@@ -68,6 +70,9 @@ FAMILIES = (
         r"<title>(just a moment\.\.\.|attention required! \| cloudflare|403 forbidden|(access|web ?(page|site)) "
         r"(denied|blocked)|error: the request could not be satisfied)"
         r"|blocked by a gateway or proxy\. you may not have permission"  # OpenCode's, of any page with a 403
+        # The AI SDK's and V8's of a page, and JavaScriptCore's, where it is no server's.
+        rf"|json parsing failed: text: {PAGE}|unexpected token '?<'?, \"<(!doctype|html)"
+        r"|(^|\| )api error: (json parse error: unrecognized token '<'|unexpected token '?<)"
         r"|error code: 10(0\d|10|12|20)\b|proxy authentication required|network authentication required"
         r"|redirected too many times|virtual network/firewall|public access is disabled|check your network settings",
         Cause.PROXY,
@@ -242,7 +247,7 @@ FAMILIES = (
         r"model's tool call could not be parsed|the response could not be read\b"
         r"|(^|\| |error: )invalid json response\W{0,3}( \||$)"
         r"|failed to process successful response|no output generated\b(?! (for|by) )"
-        r"|json parsing failed: text: (<!doctype|<html)",
+        r"|(^|\| )api error: (json parse error: |unexpected (token|end of json)\b)",
         Cause.UNREADABLE_ANSWER,
     ),
     (
@@ -276,4 +281,6 @@ FAMILIES = (
     ),
     (r"(message)?output.?length", Cause.ANSWER_LENGTH),
     (r"(message)?abort(ed)?(error)?\b|cancell?ed|interrupted", Cause.STOPPED),
+    # The AI SDK's of an answer that it can't read: last, for what it read may tell more.
+    (r"(^|\| )(ai_jsonparseerror: )?json parsing failed: text: ", Cause.UNREADABLE_ANSWER),
 )

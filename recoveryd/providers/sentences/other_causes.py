@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from recoveryd.core import Cause, RecordedError
-from recoveryd.providers.sentences.cause_patterns import FAMILIES
+from recoveryd.providers.sentences.cause_patterns import FAMILIES, PAGE
 from recoveryd.providers.sentences.cause_words import WORDS
 
 _BEFORE: dict[object, str] = {  # said before anybody looks at the request
@@ -89,6 +89,7 @@ _SAID_STATUS = re.compile(
     r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b"
     r"(?![.,]\d|\W{0,3}(?:tokens|characters|bytes|messages|items|images|pages)\b)"
 )
+_IS_PAGE = re.compile(rf"(^|\| ){PAGE}")  # no provider's API answers with one
 # The name of a tool, which may be of any words: "no response found for function create_payment".
 _TOOL_NAME = re.compile(
     r"\b(tool|function)((?: |_)(?:call|result|response|use))?( for| of| named| name:?)? [`'\"]?"
@@ -108,9 +109,11 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
     if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return None
     text = _TOOL_NAME.sub(r"\1\2", text)
-    known = (text, by_status.get(error.status if error.status is not None else _said_status(text), ""))
+    page, status = _IS_PAGE.search(text), error.status if error.status is not None else _said_status(text)
+    known = (text, "" if page is not None and status == 403 else by_status.get(status, ""))
     causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
-    return next((cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED), None)
+    found = (cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED)
+    return next(found, None if page is None else Cause.PROXY)
 
 
 def _said_status(text: str) -> int | None:

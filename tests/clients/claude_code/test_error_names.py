@@ -127,6 +127,12 @@ SENTENCES = [
     ("The model returned an empty response (retry also failed).", Cause.EMPTY_ANSWER),
     ("API Error: SSL certificate error (CERT_HAS_EXPIRED). The certificate is too old", Cause.CERTIFICATE),
     ("API Error: Not sent: no API attempts left", Cause.SERVER),
+    ("API Error: JSON Parse error: Unrecognized token '<'", Cause.PROXY),  # a page: 2.1.330
+    ("API Error: JSON Parse error: Unterminated string", Cause.UNREADABLE_ANSWER),
+    ('API Error: JSON Parse error: Unexpected identifier "upstream"', Cause.UNREADABLE_ANSWER),
+    ("API Error: Unexpected token '<', \"<!DOCTYPE \"... is not valid JSON", Cause.PROXY),
+    ("API Error: Unexpected token < in JSON at position 0", Cause.PROXY),  # older runtimes
+    ("API Error: Unexpected end of JSON input", Cause.UNREADABLE_ANSWER),
     ("API Error: Request was aborted.", Cause.STOPPED),
     ("API Error: Your computer went to sleep before a response was produced. Try again.", Cause.NETWORK),
     ('API Error: ZlibError fetching "http://127.0.0.1:1/v1/messages?beta=true".', Cause.UNREADABLE_ANSWER),

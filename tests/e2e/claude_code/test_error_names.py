@@ -10,6 +10,8 @@ import pytest
 
 from recoveryd.clients.claude_code import error_record
 from recoveryd.core import Cause, RecordedError
+from recoveryd.providers import other_cause
+from recoveryd.providers.sentences.cause_words import WORDS
 from tests.e2e.claude_code.client import ClaudeCode
 from tests.e2e.claude_code.run import client
 from tests.e2e.install import UnavailableError
@@ -61,6 +63,14 @@ def test_a_refusal_of_the_history_has_a_name_that_is_none(there: ClaudeCode) -> 
     there.provider.force_when(lambda _: Forced(words))
     error = _recorded(there)
     assert error.cause is None and words in error.texts
+
+
+@pytest.mark.parametrize("body", [b"<!DOCTYPE html><html><title>Sign in</title></html>", b'{"type":"mess', b"", b"no"])
+def test_an_answer_that_is_no_json_is_not_blamed_on_the_history(there: ClaudeCode, body: bytes) -> None:
+    """2.1.330 records what its runtime says of it, the newest that the answer is malformed."""
+    there.provider.force_when(lambda _: Forced(status=200, raw=body))
+    told = other_cause(_recorded(there))
+    assert told in [f"It seems to be about {WORDS[cause]}" for cause in (Cause.PROXY, Cause.UNREADABLE_ANSWER)]
 
 
 def _recorded(there: ClaudeCode) -> RecordedError:
