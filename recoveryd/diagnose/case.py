@@ -37,7 +37,7 @@ class Case:
             raise RefusedError(f"{entry.id} is of a kind that this version of recoveryd does not know.")
         failure = Failure(store.id, entry.session, entry.message, time_ms)
         case = cls.begin(store, failure, Refused(entry.kind), entry.id).became(entry.outcome, entry.detail)
-        return case.updated(title=entry.title, actions=entry.actions)
+        return case.updated(title=entry.title, actions=entry.actions, kinds=entry.kinds)
 
     @property
     def recovery(self) -> str:

@@ -68,6 +68,15 @@ def stored_repair(store: Store, ledger: Ledger, failure: Failure, *, shortened: 
     )
 
 
+def mended_before(store: Store, ledger: Ledger, failure: Failure) -> tuple[Kind, ...]:
+    """List the kinds that repairs of a failure mended: what its error is about may stand, and the rest be written over
+    by the client since.
+    """
+    made = (one for one in ledger.repairs(failure.session, failure.message) if is_store_of(store, one.store))
+    counts = (Outcome.HEALED, Outcome.PENDING)
+    return tuple(dict.fromkeys(kind for entry in made if entry.outcome in counts for kind in entry.kinds))
+
+
 def all_stand(store: Store, ledger: Ledger, failure: Failure) -> bool:
     """Whether a failure was repaired, and all that was ever written for it is still stored: what is broken is new."""
     made = [entry for entry in ledger.repairs(failure.session, failure.message) if _made(store, entry)]

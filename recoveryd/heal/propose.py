@@ -31,7 +31,7 @@ from recoveryd.core import (
     uncapital,
     why_off,
 )
-from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, standing_repair, vain_repairs
+from recoveryd.diagnose import Case, Context, left_alone, maybe_unread, mended_before, standing_repair, vain_repairs
 from recoveryd.heal.ahead import FORESEEN, only_adds
 from recoveryd.heal.propose_shorter import not_told_yet, propose_shorter, why_left_over
 from recoveryd.providers import NO_RULES, Provider, binds_thinking, rules_for, size_of, takes_alike, why_unknown
@@ -80,7 +80,7 @@ class Proposal:
 
     def told(self, case: Case, *, again: bool) -> Case:
         """Return the case with what is done. A repair that is made `again` in part is the same, and told whole."""
-        case = case.updated(changes=self.changes, kinds=self.kinds)
+        case = case.updated(changes=self.changes, kinds=tuple(dict.fromkeys((*case.event.kinds * again, *self.kinds))))
         if again and set(self.actions) <= set(case.event.actions):
             return case
         return case.updated(actions=self.actions, detail=self.detail, places=self.places, sent=self.sent)
@@ -195,7 +195,7 @@ class Proposer:
             editor=client.editor(self._marks(case)),
             claims=earlier.claims if earlier else Claims() if unsaid else None,
             kinds=FORESEEN.intersection(config.kinds) if case.event.ahead else frozenset(config.kinds),
-            known=earlier.kinds if earlier else (),
+            known=earlier.kinds if earlier else mended_before(case.store, self._context.ledger, case.failure),
             binds=_may_bind(case),
             by_others=_by_others(client, session, case.failure),
         )

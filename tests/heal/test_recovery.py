@@ -462,6 +462,30 @@ def test_what_the_client_undid_of_several_kinds_is_made_again_whole(tree: Tree, 
     }
 
 
+def test_what_the_client_undid_of_several_kinds_is_made_again_by_who_finds_it(tree: Tree, tmp_path: Path) -> None:
+    """The process that repaired it is gone: what else it had mended is known to the ledger."""
+    session = tree.stuck(several_faults)
+    call = tree.part(session, "tool")
+    theirs, killed = call.read_bytes(), Bench(tmp_path)
+    made = killed.attempt(tree, session)
+    killed.ledger.close()
+    call.write_bytes(theirs)
+    later = Bench(tmp_path)
+    confirmed = later.recovery.confirm(*later.recovery.unconfirmed(tree.store)).event
+    assert (confirmed.id, confirmed.outcome, confirmed.detail) == (made.id, Outcome.HEALED, made.detail)
+    assert refusal(tree.store.load(session), thinking=False) is None
+    assert set(later.ledger.get(made.id).kinds) >= {Kind.TOOL_CALL_INVALID, Kind.TOOL_RESULT_MISSING}
+    call.write_bytes(theirs)
+    by_hand = later.attempt(tree, session)
+    assert (by_hand.outcome, by_hand.detail) == (Outcome.HEALED, "Gave 1 tool call a legal id, name or input")
+    assert refusal(tree.store.load(session), thinking=False) is None
+    undo(tree.store, later.ledger, later.ledger.get(by_hand.id))
+    call.write_bytes(theirs)
+    later.ledger.mark(made.id, Outcome.UNDONE)
+    assert later.attempt(tree, session).outcome is Outcome.NOT_UNDERSTOOD, "what its user did not want tells nothing"
+    later.ledger.close()
+
+
 def test_what_is_set_aside_is_never_pruned_and_what_is_still_there_is(tree: Tree, bench: Bench) -> None:
     """The ledger is told when the images are kept: nobody has to ask the store, or a client, years later."""
     lost = bench.attempt(tree, tree.stuck(blank_answer, SIGNATURE))
