@@ -166,7 +166,7 @@ class Refused:
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
     "document" or "file", where they speak of that alone; `over`: what there is too much of. `longest_name` and
     `longest_id`: characters that those of a tool call may have; 0: not told. `by_length`: something of a tool call is
-    too long. `by_error`: a recorded error says it. `of_one`: one image or document can't be read, or is of a bad type.
+    too long. `by_error`: a recorded error says it. `of_one`: one image or document is not as it should be.
     """
 
     kind: Kind

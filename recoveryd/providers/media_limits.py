@@ -24,6 +24,12 @@ def claimed_fault(claims: Claims) -> str:
 def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
     """Choose of `held` those that no answer of the model that is asked stands behind, as it was sent the others before,
     and went on; all, where it was sent every one: not each client tells which model answered.
+    """
+    return new_of(request, held) or held
+
+
+def new_of(request: Request, held: Sequence[Media]) -> Sequence[Media]:
+    """Choose of `held` those that no answer of the model that is asked stands behind.
 
     What the model gave last, in one go, may hold one itself.
     """
@@ -35,7 +41,7 @@ def not_answered(request: Request, held: Sequence[Media]) -> Sequence[Media]:
     while start > 0 and answers[start - 1]:
         start -= 1
     behind = {id(block) for turn in request.turns[start:] for block in turn.blocks}
-    return [one for one in held if id(one[0]) in behind] or held
+    return [one for one in held if id(one[0]) in behind]
 
 
 def only_new(request: Request, held: Sequence[Media]) -> Sequence[Media]:
@@ -46,11 +52,14 @@ def only_new(request: Request, held: Sequence[Media]) -> Sequence[Media]:
 
 def unreadable(refused: Refused, request: Request, held: Sequence[Media]) -> Sequence[Media]:
     """Return what an error means that says of one image or document that it can't be read, and not of which: the only
-    one, or, where no place is named, the only one that no answer stands behind.
+    one, or the only one that no answer stands behind. Where none stands at the place that is named, it is another
+    request than is known: then the only one, and only if it is new.
     """
     if not refused.of_one or refused.sort == "file":  # sound, or a film, which is not among `held`
         return ()
-    found = only_new(request, held) if refused.position is None or len(held) == 1 else ()
+    if refused.position is not None:
+        held = new_of(request, held) if len(held) == 1 else ()
+    found = only_new(request, held)
     return [one for one in found if not refused.media_types or one[1].get("media_type") in refused.media_types]
 
 

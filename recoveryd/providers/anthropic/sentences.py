@@ -65,8 +65,8 @@ media_rejected of one
   Anthropic: media type, but the image appears to be | image does not match the provided media type
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
-media_rejected
   Anthropic: maximum of # pdf pages
+media_rejected
   Anthropic: unable to download the file | file not found: file | file_id: file not found
 foreign_item
   Anthropic: messages.# * input tag * found using type | messages.#.content * extra inputs are not permitted

@@ -412,6 +412,8 @@ def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
         ("Could not process PDF", "document"),
         ("The PDF specified was not valid.", "document"),
         ("The PDF specified is password protected.", "document"),
+        ("A maximum of 100 PDF pages may be provided.", "document"),
+        ("Image does not match the provided media type image/png", "image"),
         ("Unable to download the file. Please verify the URL and try again.", "url"),
     ],
 )
@@ -435,3 +437,29 @@ def test_without_a_place_the_one_that_no_answer_stands_behind_is_meant(words: st
     assert meant([one(0)], answer, [one(1)]) == {"2.0"}
     several = meant([one(0)], answer, [one(1), one(2)])
     assert several == ({"2.0", "2.1"} if sort == "url" else set())
+
+
+@pytest.mark.parametrize("place", ["messages.7.content.0", "messages.0.content.0", "messages.0.content.3"])
+def test_where_none_stands_at_the_place_the_only_one_is_meant_if_it_is_new(place: str) -> None:
+    """Of another one, what was refused is not known to be stored."""
+    words = f"{place}.image.source.base64.data: Could not process image"
+    pages = f"{place}.pdf.source.base64.data: A maximum of 100 PDF pages may be provided."
+    lead, answer = {"type": "text", "text": "see"}, [{"type": "text", "text": "seen"}]
+    shown = [media("image", png(4, 4 + number), "image/png") for number in range(2)]
+    file = media("document", b"%PDF-1.4 ", "application/pdf")
+
+    def meant(said: str, *turns: list[dict[str, Any]]) -> set[str]:
+        refused = classify(read_error({"name": "APIError", "data": {"message": said}}))
+        assert refused is not None and refused.position is not None
+        sent = wire(*turns)
+        return {part for part, _ in claims(refused, sent, sent.at(*refused.position)).media}
+
+    assert meant(words, [lead, shown[0]]) == {"0.1"} and meant(words, [lead, file, shown[0]]) == {"0.2"}
+    assert meant(pages, [lead, file, shown[0]]) == {"0.1"}
+    assert meant(words, [lead], answer, [shown[0]]) == {"2.0"}
+    assert meant(words, [lead, shown[0]], answer, GO) == set(), "it was answered"
+    assert meant(words, [lead, *shown]) == set(), "it is not known which"
+    assert meant(words, [lead, shown[0]], answer, [shown[1]]) == set(), "nor here"
+    assert meant(words, [lead, file]) == set(), "it is no image"
+    heavy = f"{place}.image.source.base64: image exceeds 5 MB maximum: 6500712 bytes > 5242880 bytes"
+    assert meant(heavy, [lead, shown[0]]) == set(), "it is not so large"
