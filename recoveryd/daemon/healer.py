@@ -9,7 +9,7 @@ from typing import Literal
 from loguru import logger
 
 from recoveryd.clients import SETTLE_S, Store, root_session
-from recoveryd.core import Event, Outcome, RecoverydError, Refusal, command_line, keep_newest, kind_info
+from recoveryd.core import Event, LedgerError, Outcome, RecoverydError, Refusal, command_line, keep_newest, kind_info
 from recoveryd.daemon.log_once import LogOnce
 from recoveryd.daemon.own_process import release_memory
 from recoveryd.daemon.schedule import Schedule
@@ -19,10 +19,11 @@ from recoveryd.heal import Answer, Lifecycle, Recovery, Resumer, ahead, by_hand
 from recoveryd.ledger import Handled, Judged, Record
 from recoveryd.providers import VERSION
 from recoveryd.settings import paused, why_held
-from recoveryd.tell import Callbacks, Commands, Notifier, Teller, deeds_by_place, log_prefix, next_step
+from recoveryd.tell import Callbacks, Commands, Notifier, Teller, Toast, deeds_by_place, log_prefix, next_step
 
 REST_S = 3.0
 _SOON_S, _LATEST_S = 2.0, 60.0  # when what may pass by itself is looked at again, each time later; then at sweeps
+_NO_LEDGER = "no ledger"  # what was told last of it
 _LOOKED_AT_AGAIN = (Outcome.PENDING, Outcome.FAILED)
 # open: to be looked at again at the next sweep; old: stuck for too long to be news; done: nothing more to do
 Attended = Literal["open", "old", "done"]
@@ -96,6 +97,8 @@ class Healer:
         except RecoverydError as error:
             text = f"session {session}: {error.message} {error.hint}".strip()
             self._log_once.say((store.id, session), text, error.message)
+            if isinstance(error, LedgerError):
+                self._tell_no_ledger(error)
             self._soon(store, session)
         except Exception:
             logger.exception("session {}: a fault of recoveryd; the session is left alone", session)
@@ -103,6 +106,11 @@ class Healer:
             self._waited.pop((store.id, session), None)
         (self._open.add if attended == "open" else self._open.discard)((store.id, session))
         return attended
+
+    def _tell_no_ledger(self, error: LedgerError) -> None:
+        """Tell once by a notice that nothing can be kept, so nothing repaired: the log is mostly on the same disk."""
+        if self._log_once.new(_NO_LEDGER, error.message):
+            self._notifier.send(Toast("Sessions are not healed", f"{error.message} {error.hint}".strip()))
 
     def _soon(self, store: Store, session: str) -> None:
         """Look again soon at what was in the way and may pass without a write: another program's lock, say."""
@@ -264,6 +272,7 @@ class Healer:
         """Tell how a recovery ended. A failed one may succeed later: it is told once and looked at again."""
         event = case.event
         about = (event.store, event.message)
+        self._log_once.forget(_NO_LEDGER)
         if _stays_open(event):
             self._open.add((event.store, event.session))
         if event.outcome is Outcome.PENDING:

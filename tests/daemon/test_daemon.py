@@ -24,7 +24,7 @@ from recoveryd.cli.findings import finding_of
 from recoveryd.clients import Config, SessionStatus
 from recoveryd.clients.opencode.settings import OpencodeSettings
 from recoveryd.core import bounded_dict
-from recoveryd.core.errors import BusyError, BusyStoreError, DiskError, StoreError
+from recoveryd.core.errors import BusyError, BusyStoreError, DiskError, LedgerError, StoreError
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.daemon.sd_notify import SdNotify
 from recoveryd.diagnose import Case, Context, triage
@@ -38,6 +38,7 @@ from recoveryd.settings import Notify, paths
 from recoveryd.settings.overrides import pause, unpause
 from recoveryd.settings.schema import LedgerLimits
 from recoveryd.tell.notifier import Notifier
+from recoveryd.tell.toast import Toast
 from tests.heal import test_unknown_families as unknown
 from tests.ledger import test_ledger as ledger_tests
 from tests.support.build import SessionBuilder, api_error, text, tool
@@ -708,6 +709,38 @@ def test_a_database_that_its_client_was_still_making_is_told_as_watched(
         until(lambda: any("it has no table message" in line for line in lines))
         base.run("ALTER TABLE not_yet RENAME TO message")
         until(lambda: f"INFO watching {base.path} (0 sessions)" in lines)
+
+
+def test_a_ledger_that_can_not_be_used_is_said_once_by_a_notice(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its disk is full, the log has no room for it either."""
+    said: list[Toast] = []
+    full, begin = [True], Ledger.begin
+
+    def begin_where_there_is_room(ledger: Ledger, record: Record, outcome: Outcome = Outcome.PENDING) -> None:
+        if full:
+            raise LedgerError("The ledger can't be used: its disk is full.", "Make room.")
+        begin(ledger, record, outcome)
+
+    monkeypatch.setattr(Notifier, "send", lambda _, toast: said.append(toast))
+    monkeypatch.setattr(Ledger, "begin", begin_where_there_is_room)
+    monkeypatch.setattr(healer_module, "_SOON_S", 0.1)
+    with running(tmp_path, tree.store) as daemon:
+        first = tree.stuck()
+        until(lambda: said)
+        second = tree.stuck()
+        before = tree.files()
+        time.sleep(0.5)
+        assert tree.files() == before and daemon.events == []
+        full.clear()
+        until(lambda: len(daemon.events) == 2)
+        full.append(True)
+        tree.stuck()
+        until(lambda: len([toast for toast in said if not toast.news]) == 2)
+    assert is_healed(tree, first) and is_healed(tree, second)
+    assert [toast.news for toast in said] == ["", "healed", "healed", ""]
+    assert said[0].body == "The ledger can't be used: its disk is full. Make room."
 
 
 def test_what_the_user_alone_can_mend_is_said_once_a_session(
