@@ -113,14 +113,12 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def _lost(gone: Sequence[Held], titles: Sequence[str], arguments: argparse.Namespace) -> str:
+    named = f"{_recoveries(len(titles))} will be listed by the session's id and no more by words of its prompt."
     if not gone:
-        return f"{_recoveries(len(titles))} will be listed by the session's id and no more by words of its prompt."
+        return named
     also = ", also what exists nowhere else now" if arguments.all_content else ""
     what = "1 recovery loses its" if len(gone) == 1 else f"{len(gone)} recoveries lose their"
-    named = (
-        f" {_recoveries(len(titles))} lose{'s' * (len(titles) == 1)} a title of words of a prompt." if titles else ""
-    )
-    return f"{what} originals for good{also}.{_not_undone(gone)}{named}"
+    return f"{what} originals for good{also}.{_not_undone(gone)}{f' {named}' if titles else ''}"
 
 
 def _not_undone(gone: Sequence[Held]) -> str:

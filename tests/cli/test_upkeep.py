@@ -313,7 +313,7 @@ class TestLedger:
         code, _, err = run(*every)
         assert code == 4 and "--yes" in err and holding(paths.state_dir(), SECRET)
         assert "listed by the session's id" in _flat(err), "its originals exist nowhere else now: they stay"
-        assert "loses a title of words of a prompt" in _flat(run(*every, "--all-content")[2])
+        assert "1 recovery will be listed by the session's id and no more" in _flat(run(*every, "--all-content")[2])
         would, did = as_json(run, *every, "--dry-run"), as_json(run, *every, "--yes")
         assert did == {**would, "removed": True} and did["titles"] == [name]
         assert holding(paths.state_dir(), SECRET) == []
