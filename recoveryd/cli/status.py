@@ -18,7 +18,12 @@ from recoveryd.core import Outcome, __version__, command_line, first_of
 from recoveryd.diagnose import Needing
 from recoveryd.disk import REPLACED, LockOwner
 from recoveryd.doctor import HOW, NOT_READABLE, LedgerSummary, Status, StoreStatus, collect_status
+from recoveryd.service import of_this_system
 from recoveryd.settings import but_of_environment, paths
+
+_ASK_S = 5.0
+_NOT = "no; what gets stuck stays so. To start it: {start}"
+_RESTARTING = "no; restarting: the service ended by a fault, and is started again within half a minute"
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -87,7 +92,9 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
             f"{HOW.get(holder.doing, '')}, pid {holder.pid}, since {local_time(holder.since)}{other}".lstrip(", "),
         )
     if not found.running:
-        print_field(out, "running", f"no; what gets stuck stays so. To start it: {command_line('start')}")
+        # Asked only then, and of a manager that takes long nothing is waited for.
+        waits = of_this_system(os.environ, _ASK_S).state() == "restarting"
+        print_field(out, "running", _RESTARTING if waits else _NOT.format(start=command_line("start")))
     for why in dict.fromkeys(holder.idle for holder in found.running if holder.idle):
         then = "" if why == REPLACED else "; the log says what would be done"
         print_field(out, "repairs", f"nothing is repaired: {why}{then}")

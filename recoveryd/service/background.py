@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError, command_line
+from recoveryd.core import BusyError, RecoverydError, command_line
 from recoveryd.disk import private_files
-from recoveryd.service.base import Say
+from recoveryd.service.base import Say, other_that_watches
 
 _FILE = "background.pid"
 _READY_S = 60.0  # for the first look at all sessions; it goes on without us
@@ -125,7 +125,11 @@ class Background:
             status = _heard(ears, process)
         code = process.poll()
         if code is not None:
-            raise RecoverydError(f"recoveryd ended at once (with {code}).", f"The log says why: {command_line('logs')}")
+            hint = f"The log says why: {command_line('logs')}"
+            who, end = other_that_watches() if code == BusyError.exit_code else ("", "")
+            if who:
+                hint = f"Another recoveryd watches the store{who}. To have this one: {end}, and start it again."
+            raise RecoverydError(f"recoveryd ended at once (with {code}).", hint)
         process.returncode = 0  # it outlives us, and nobody waits for it
         say(f"running in the background (pid {process.pid}): {status}")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from recoveryd.core import RecoverydError, RefusedError, __version__, command_line
-from recoveryd.disk import private_files
+from recoveryd.disk import private_files, watchers
+from recoveryd.settings import paths
 
 MARK = "recoveryd install"  # in every file that is ours
 # Where recoveryd's own files are. What else the shell says goes into the configuration.
@@ -95,6 +96,14 @@ def how_to_end(pid: int) -> str:
     """
     own = f"if `{command_line('install')}` did not make this service, end it where it was set up"
     return f"In a shell of su or sudo, log in as this user instead; {own}. Else: `kill {pid}`."
+
+
+def other_that_watches() -> tuple[str, str]:
+    """Name, where one ended because another recoveryd has its stores, that one, and what ends it: " (pid 7, ...)"."""
+    others = watchers(paths.lock_dir(paths.state_dir()))
+    if not others:
+        return "", "end that one"
+    return f" ({'; '.join(map(str, others))})", f"end it (`kill {' '.join(str(other.pid) for other in others)}`)"
 
 
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.core import RecoverydError, RefusedError, command_line
-from recoveryd.service.base import Say, Service, Verb, call_manager, no_answer, no_manager, remove, template, write
+from recoveryd.service.base import (
+    Say,
+    Service,
+    Verb,
+    call_manager,
+    no_answer,
+    no_manager,
+    other_that_watches,
+    remove,
+    template,
+    write,
+)
 from recoveryd.settings import paths
 
 UNIT = "recoveryd.service"
@@ -190,7 +201,8 @@ class Systemd:
         if status.isdigit() and int(status) >= _NOT_EXECUTED:
             hint = f"The journal says why: {journal}"
         if status == "75":
-            hint = "Another recoveryd watches the store: end that one, and this one begins within half a minute."
+            who, end = other_that_watches()
+            hint = f"Another recoveryd watches the store{who}: {end}, and this one begins within half a minute."
         elif status == "78":
             hint = f"Its configuration is not sound: {command_line('config', 'check')}"
         elif strict:

@@ -290,6 +290,30 @@ class TestLedger:
         with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
             assert ledger.get(name).title == f"About {SECRET}", "only the originals went"
 
+    def test_prune_by_the_size_does_what_its_dry_run_says(
+        self, run: Run, tree: Tree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The oldest beyond it go; what exists nowhere else stays, and does not count."""
+
+        def blank(session: SessionBuilder) -> None:
+            session.user("go")
+            session.assistant(text("fine"), text(" " * 600_000))
+            session.user("next")
+            session.assistant(text("fine"))
+
+        for _ in range(3):
+            tree.stuck(blank, EMPTY)
+        assert run("scan", "--repair", "--yes")[0] == 0
+        names = [entry["id"] for entry in json.loads(run("history", "--json")[1])]
+        for name in names:
+            assert run("undo", name)[0] == 0
+        monkeypatch.setenv("RECOVERYD_LEDGER_KEEP_MB", "1")
+        would = as_json(run, "ledger", "prune", "--dry-run")
+        assert len(would["recoveries"]) == 2 and would["bytes"] > 1_000_000
+        assert "would go" in run("ledger", "prune", "--dry-run")[1]
+        assert as_json(run, "ledger", "prune") == {**would, "removed": True}
+        assert as_json(run, "ledger", "prune", "--dry-run")["recoveries"] == []
+
     def test_prune_says_what_stays_and_when_nothing_is_left(self, run: Run, tree: Tree, secretive: str) -> None:
         """Of two, one has what exists nowhere else now; behind that nothing is "beyond the limits" any more."""
         every = ("ledger", "prune", "--keep-days", "0", "--yes")

@@ -376,6 +376,28 @@ def test_a_service_that_is_to_be_started_again_is_started_at_once(run: Run, fake
     assert "--user restart recoveryd.service" in asked and "--user start recoveryd.service" not in asked
 
 
+def test_status_says_of_a_service_that_is_to_be_started_again_that_it_is(run: Run, fakes: Fakes, tree: Tree) -> None:
+    """Within the half minute behind a crash: "no; what gets stuck stays so" was not so."""
+    put_unit()
+    (fakes.folder / "active").write_text("activating\n")
+    (fakes.folder / "SubState").write_text("auto-restart\n")
+    assert "no; restarting: the service ended by a fault" in " ".join(run("status")[1].split())
+    (fakes.folder / "active").write_text("failed\n")
+    assert "To start it: recoveryd start" in " ".join(run("status")[1].split())
+    with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
+        fakes.calls()
+        assert f"pid {os.getpid()}" in run("status")[1] and fakes.calls() == [], "it is asked where nothing runs"
+
+
+def test_who_keeps_one_from_starting_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other stores by what this shell says, say, and of the same ones by what the process finds."""
+    monkeypatch.setattr(base, "command", lambda: (sys.executable, "-c", "raise SystemExit(75)"))
+    assert "recoveryd logs" in run("start")[2], "nobody is known"
+    with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
+        code, _, err = run("start")
+    assert code == 1 and f"pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`" in err
+
+
 def test_a_service_that_waits_for_the_process_in_the_background_is_stopped_with_it(run: Run, fakes: Fakes) -> None:
     assert run("start")[0] == 0
     put_unit()

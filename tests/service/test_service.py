@@ -550,6 +550,13 @@ def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: 
     assert "did not start" in err and words in err
 
 
+def test_who_keeps_the_service_from_starting_is_named(home: Path, run: Run, fakes: Fakes, tmp_path: Path) -> None:
+    (fakes.folder / "failing").write_text("75")
+    with StoreLock(tmp_path, paths.lock_dir(state(home)), "store"):
+        err = " ".join(run("install")[2].split())
+    assert f"(pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`), and this one begins" in err
+
+
 def test_a_start_that_systemd_refuses_is_told_in_its_words(run: Run, fakes: Fakes) -> None:
     """The status (75: another one runs) is of an earlier time."""
     (fakes.folder / "failing").write_text("75")
