@@ -32,10 +32,21 @@ from recoveryd.core import (
     kind_info,
     uncapital,
 )
-from recoveryd.diagnose import Assessment, Case, assess, is_put_back, left_alone, undone_repair
+from recoveryd.diagnose import (
+    Assessment,
+    Case,
+    Context,
+    assess,
+    at_cap,
+    in_vain,
+    is_put_back,
+    left_alone,
+    undone_repair,
+    vain_repairs,
+)
 from recoveryd.heal import Recovery, ahead, find_store, not_understood
 from recoveryd.ledger import FORGOTTEN, Ledger
-from recoveryd.tell import cause, evidence_line, still_to_tell
+from recoveryd.tell import cause, evidence_line, next_step, still_to_tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +243,7 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         return replace(found, action=says)
     found = replace(found, stamp=store.stamp(failure.session).digest)
     case = Case.begin(store, failure, refused)
-    found = _proposed(recovery, case, replace(found, case=case))
+    found = _given_up(recovery.context, case, _proposed(recovery, case, replace(found, case=case)))
     begun = [entry for entry in ledger.pending() if entry.session == failure.session]
     cut_off = [entry for entry in begun if _is_of(store, ledger, entry)]
     if cut_off:
@@ -243,6 +254,21 @@ def _planned(store: Store, recovery: Recovery, found: Finding) -> Finding:
         ended = f"its {what} {cut_off[0].id} was cut off half way; `{start}` and `{ends}` end that"
         return replace(found, action=f"{ended} first. Then: {found.action}" if found.changes else ended)
     return found
+
+
+def _given_up(context: Context, case: Case, found: Finding) -> Finding:
+    """Tell of a session that had all its repairs, as its last notice did, and what there is to do about it."""
+    store, failure = case.store, case.failure
+    tries = vain_repairs(context, store, failure, store.look(failure.session).last_answer)
+    if found.undone or not tries or not at_cap(tries, context.config.max_retries):
+        return found
+    gave_up = f"given up: {uncapital(in_vain(tries, case.kind))}"
+    if not found.changes:
+        return replace(found, action=f"{gave_up}; {found.action}")
+    by_hand = command_line("scan", "--repair", session=failure.session)
+    step = next_step(case.kind, context.clients.of(store), store, failure.session)
+    only = f"by itself nothing is done until a prompt is answered. `{by_hand}` {uncapital(found.action)}; or {step}"
+    return replace(found, action=f"{gave_up}, and {only}")
 
 
 def _is_of(store: Store, ledger: Ledger, entry: Entry) -> bool:

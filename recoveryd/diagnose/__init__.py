@@ -21,7 +21,7 @@ from recoveryd.diagnose.earlier_repairs import (
 )
 from recoveryd.diagnose.left_alone import ignored_by, is_in, left_alone
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
-from recoveryd.diagnose.retry_policy import at_cap, judged_state
+from recoveryd.diagnose.retry_policy import at_cap, in_vain, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
 from recoveryd.diagnose.without_error import diagnose_unsendable, surely_refused
 
@@ -42,6 +42,7 @@ __all__ = [
     "hangs_on_asker",
     "holding_repair",
     "ignored_by",
+    "in_vain",
     "is_in",
     "is_put_back",
     "judged_state",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recoveryd.clients import Config, Stamp
-from recoveryd.core import KINDS, Kind, Message, Outcome, PastRecovery, Session
+from recoveryd.core import KINDS, Kind, Message, Outcome, PastRecovery, Session, kind_info
 from recoveryd.ledger import Handled
 
 # What is not tried again, whatever changes.
@@ -63,12 +63,12 @@ def decide_retry(
     max_retries: int,
     session_state: str,
     rules_version: int,
-    tried: str = "repaired",
+    kind: Kind | None = None,
 ) -> Admit | Skip | GiveUp:
     """Decide whether to handle a failure that the session is stuck on, after what was tried before.
 
     `handled`: what had become of this failure. `tries` are those since a prompt of the user had success
-    (`vain_since_success`), the oldest first; `tried` is what one did. `undone`: the newest repair, if the user took it
+    (`vain_since_success`), the oldest first; `kind`: of the failure. `undone`: the newest repair, if the user took it
     back (`Ledger.taken_back`). `session_state` is any fingerprint of what the verdict hangs on. A refusal (or a
     conflict, or a fault of the disk) is tried again when it or the version of the rules changed.
     """
@@ -83,8 +83,14 @@ def decide_retry(
         return Admit()
     if any(one.outcome is Outcome.GAVE_UP for one in tries):
         return Skip("its session was given up until a prompt is answered")
-    times = "once" if len(tries) == 1 else f"{len(tries)} times"
-    return GiveUp(f"The session was {tried} {times} and is refused again.")
+    return GiveUp(f"{in_vain(tries, kind)}.")
+
+
+def in_vain(tries: Sequence[PastRecovery], kind: Kind | None) -> str:
+    """Tell in words how often a session was repaired in vain."""
+    tried = "told to go on" if kind_info(kind).cleared_by_prompt else "repaired"
+    made = sum(one.outcome is not Outcome.GAVE_UP for one in tries)
+    return f"The session was {tried} {'once' if made == 1 else f'{made} times'} and is refused again"
 
 
 def at_cap(tries: Sequence[PastRecovery], max_retries: int) -> bool:

@@ -137,7 +137,7 @@ class Triage:
             max_retries=context.config.max_retries,
             session_state=state,
             rules_version=VERSION,
-            tried="told to go on" if KINDS[kind].cleared_by_prompt else "repaired",
+            kind=kind,
         )
         if isinstance(verdict, Admit):
             return Verdict(Next.RECOVER, diagnosis=found, state=state, handled=handled)

@@ -322,6 +322,12 @@ def test_at_the_cap_it_says_so_once_and_then_nothing(tree: Tree, tmp_path: Path)
     assert daemon.history()[0].outcome is Outcome.GAVE_UP
     assert {event.title for event in daemon.events} == {"My session"}
     assert daemon.aborted == [session] * 2, "what is given up is not touched"
+    with Ledger(daemon.state / "ledger.db") as ledger:
+        recovery = Recovery(Context(ledger, Config(max_retries=2), daemon.state))
+        found = finding_of(tree.store, session, recovery)
+    by_hand = f"`recoveryd scan --repair --session {session}` would fill"
+    assert found is not None and found.stuck and by_hand in found.outlook, "`explain`, which the notice names"
+    assert "given up: the session was repaired 2 times and is refused again, and by itself nothing" in found.action
 
 
 def test_who_has_no_rules_is_named_and_left_alone_byte_for_byte(tree: Tree, tmp_path: Path) -> None:
