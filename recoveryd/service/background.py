@@ -129,7 +129,7 @@ class Background:
             who, end = other_that_watches() if code == BusyError.exit_code else ("", "")
             if who:
                 hint = f"Another recoveryd watches the store{who}. To have this one: {end}, and start it again."
-            raise RecoverydError(f"recoveryd ended at once (with {code}).", hint)
+            raise (BusyError if who else RecoverydError)(f"recoveryd ended at once (with {code}).", hint)
         process.returncode = 0  # it outlives us, and nobody waits for it
         say(f"running in the background (pid {process.pid}): {status}")
 

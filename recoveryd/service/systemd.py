@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from recoveryd.core import RecoverydError, RefusedError, command_line
+from recoveryd.core import BusyError, RecoverydError, RefusedError, command_line
 from recoveryd.service.base import (
     Say,
     Service,
@@ -197,7 +197,7 @@ class Systemd:
             return RecoverydError(f"systemd does not start the service: {said.splitlines()[0]}")
         status = self._show("ExecMainStatus")
         journal = "journalctl --user -u recoveryd -n 20"
-        hint = f"The log says why: {command_line('logs')} (or {journal})"
+        hint, who = f"The log says why: {command_line('logs')} (or {journal})", ""
         if status.isdigit() and int(status) >= _NOT_EXECUTED:
             hint = f"The journal says why: {journal}"
         if status == "75":
@@ -207,7 +207,8 @@ class Systemd:
             hint = f"Its configuration is not sound: {command_line('config', 'check')}"
         elif strict:
             hint += f"\nIf this system does not allow namespaces to users: {command_line('install', '--no-strict')}"
-        return RecoverydError(f"The service is installed, and did not start (it ended with {status or '?'}).", hint)
+        made = BusyError if status == "75" and who else RecoverydError
+        return made(f"The service is installed, and did not start (it ended with {status or '?'}).", hint)
 
     def _show(self, name: str) -> str:
         return self._call("show", "-p", name, "--value", UNIT).stdout.strip()

@@ -395,7 +395,7 @@ def test_who_keeps_one_from_starting_is_named(run: Run, tmp_path: Path, monkeypa
     assert "recoveryd logs" in run("start")[2], "nobody is known"
     with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
         code, _, err = run("start")
-    assert code == 1 and f"pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`" in err
+    assert code == 75 and f"pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`" in err
 
 
 def test_a_service_that_waits_for_the_process_in_the_background_is_stopped_with_it(run: Run, fakes: Fakes) -> None:

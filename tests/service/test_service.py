@@ -553,8 +553,9 @@ def test_a_start_that_fails_is_told(run: Run, fakes: Fakes, status: str, words: 
 def test_who_keeps_the_service_from_starting_is_named(home: Path, run: Run, fakes: Fakes, tmp_path: Path) -> None:
     (fakes.folder / "failing").write_text("75")
     with StoreLock(tmp_path, paths.lock_dir(state(home)), "store"):
-        err = " ".join(run("install")[2].split())
-    assert f"(pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`), and this one begins" in err
+        code, _, err = run("install")
+    err = " ".join(err.split())
+    assert code == 75 and f"(pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`), and this one begins" in err
 
 
 def test_a_start_that_systemd_refuses_is_told_in_its_words(run: Run, fakes: Fakes) -> None:
