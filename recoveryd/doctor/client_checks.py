@@ -34,6 +34,9 @@ def check_plugins(patient: Patient) -> Iterator[Check]:
             yield warn(
                 "plugin", f"{one.path} is of another version or installation.", command_line("plugin", "install")
             )
+        elif not (folder := plugins.talks_in(patient.state_dir)).is_dir():
+            says = f"The plugin of {one.title} shows nothing: {folder}, by which it hears of recoveryd, is missing."
+            yield warn("plugin", says, command_line("plugin", "install"))
         else:
             yield _at_work(one)
 

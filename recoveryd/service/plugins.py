@@ -48,12 +48,19 @@ def list_plugins(clients: Clients, caller: Caller, env: Mapping[str, str]) -> It
             yield PlacedPlugin(client.name, client.title, path, text, _state(plugin, path, caller), plugin)
 
 
+def talks_in(state: Path) -> Path:
+    """Return the folder in which a plugin and recoveryd leave word for each other. `put_plugin` makes it; where it is
+    missing, neither hears of the other.
+    """
+    return state / _FOLDER
+
+
 def put_plugin(one: PlacedPlugin, state: Path, say: Say, *, over: bool) -> None:
     """Put any client's plugin in its place. RefusedError: somebody changed the one that is there, and not `over`."""
     if one.state == "edited" and not over:
         hint = f"Move it away to keep it; `{command_line('plugin', 'install', '--yes')}` replaces it."
         raise RefusedError(f"{one.path} was changed since recoveryd wrote it, or is not from recoveryd.", hint)
-    private_files.make_folder(private_files.make_folder(state) / _FOLDER)
+    private_files.make_folder(talks_in(private_files.make_folder(state)))
     if one.state == "current":
         say(f"unchanged: {one.path}")
         return
@@ -85,7 +92,7 @@ def take_plugin(one: PlacedPlugin, say: Say, *, over: bool) -> None:
 
 def remove_mailboxes(state: Path, say: Say) -> None:
     """Remove the folder by which the plugins of clients and recoveryd ask each other."""
-    folder, aside = state / _FOLDER, state / _ASIDE
+    folder, aside = talks_in(state), state / _ASIDE
     if aside.is_dir():  # from one that was cut off
         remove_folder(aside)
     if not folder.is_dir() or folder.is_symlink():

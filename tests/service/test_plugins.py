@@ -252,5 +252,23 @@ def test_doctor_says_how_it_is(
     assert checked()[0] == "warn" and "was changed" in checked()[1]
 
 
+def test_doctor_names_what_brings_back_a_folder_that_was_removed(
+    run: Run,  # noqa: F811
+    file: Path,
+    checked: Callable[[], tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the state folder, say: a client that loaded the plugin since is not silent for a reason of its own."""
+    run("plugin", "install")
+    folder = paths.state_dir() / "plugin"
+    folder.rmdir()
+    os.utime(file, (1, 1))
+    processes_are(monkeypatch, (os.getpid(), 2))
+    level, says = checked()
+    assert level == "warn" and f"{folder}, by which it hears of recoveryd, is missing" in says
+    assert "unchanged" in run("plugin", "install")[1] and folder.is_dir()
+    assert "is missing" not in checked()[1]
+
+
 def test_doctor_is_content_where_no_client_takes_one(checked: Callable[[], tuple[str, str]]) -> None:
     assert checked() == ("ok", "No client that takes a plugin keeps its settings here.")
