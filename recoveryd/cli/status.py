@@ -144,7 +144,9 @@ def _show_summary(out: Console, summary: LedgerSummary, whose: Whose, *, running
         f"it does not stand as it was written; `{command_line('show', 'ID')}`",
     )
     for _, session, title in summary.capped:
-        print_field(out, "capped", f"{title or '(no title)'} ({session}): left alone until a prompt of it is answered")
+        more = f"`{command_line('explain', session=session)}` says what there is to do"
+        left = f"left alone until a prompt of it is answered; {more}"
+        print_field(out, "capped", f"{title or '(no title)'} ({session}): {left}")
 
 
 def _store(store: StoreStatus, client: str) -> str:

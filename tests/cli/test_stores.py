@@ -106,7 +106,8 @@ def test_the_cap_of_a_session_is_told_of_a_store_that_was_moved_before_it_is_wri
     monkeypatch.setenv("XDG_DATA_HOME", str((tmp_path / "data").rename(tmp_path / "moved")))
     moved = str(tmp_path / "moved" / "opencode" / "storage")
     assert as_json(run, "status")["capped"] == [{**capped, "store": moved}]
-    assert f"({session}): left alone until a prompt of it is answered" in " ".join(run("status")[1].split())
+    said = " ".join(run("status")[1].split())
+    assert f"({session}): left alone until a prompt of it is answered; `recoveryd explain --session {session}`" in said
 
 
 def test_of_one_session_in_two_stores_each_row_says_which_it_is(tree: Tree, run: Run, copy: Path) -> None:
