@@ -63,8 +63,8 @@ class Opencode:
     edits_shift = False
     mends = ""
     listens = True  # at ports that are looked for
-    # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps), also
-    # of what has too many bytes (413) but where old tool outputs are that: it sends all others. 1.18 compacts by itself.
+    # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps), of
+    # too many bytes (413), too: it sends all but old tool outputs. 1.18 compacts by itself then.
     way_back = "go on in a copy: type /fork, and choose the last prompt that was answered"
 
     def __init__(self, settings: OpencodeSettings, minutes: float, clock: Callable[[], float] = time.time) -> None:
