@@ -151,8 +151,8 @@ KINDS: Mapping[Kind, KindInfo] = {
         cleared_by_prompt=True,
     ),
     Kind.REASONING_ITEM: KindInfo(
-        cause="a reasoning item that the provider does not find or can't read",
-        remedy="What the provider can't read is set aside in the ledger, whole and all of it at once.",
+        cause="a reasoning item that the provider does not take or can't read",
+        remedy="What the provider does not take is set aside in the ledger, whole and all of it at once.",
         instead=_OTHER_MODEL,
         group=KindGroup.ITEM,
     ),

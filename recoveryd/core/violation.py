@@ -36,6 +36,7 @@ class Claims:
     over: Limit | None = None  # what of `media` there is too much of, as the error says
     fields: frozenset[tuple[str, str]] = frozenset()  # of items: part id, and the field that is refused
     tools: frozenset[str] = frozenset()  # names of tools that a search had found, and that the provider does not find
+    lonely: frozenset[str] = frozenset()  # of `accused`: part ids of reasoning that lacks what it needs behind it
     followed: frozenset[str] = frozenset()  # part ids of reasoning that has what it needs behind it, as it was sent
     unfinished: frozenset[str] = frozenset()  # part ids of tool calls that the error names and that have no result
     thinking: frozenset[bool] = frozenset({True, False})

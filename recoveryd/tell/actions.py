@@ -48,8 +48,8 @@ ACTIONS: Mapping[str, Deed] = {
     "set_aside_alone": Deed(
         "take out",
         "took out",
-        "1 reasoning item that would lack what has to follow it",
-        "{n} reasoning items that would lack what has to follow them",
+        "1 reasoning item without what has to follow it",
+        "{n} reasoning items without what has to follow them",
     ),
     "set_aside_summary": Deed(
         "take out",

@@ -93,7 +93,9 @@ def _of_items(refused: Refused, request: Request, blocks: list[Block], named: Bl
         return Claims()  # which is meant is not told: what else stands against the others would go in its place
     lonely = [block for at, block in enumerate(items) if is_lonely(items, at) and block.part_id]
     written = [block for block in blocks if block.type == "reasoning" and block.body.get("content")]
-    return Claims(accused=_parts([*unread, *lonely, *bare]), fields=_fields(written, "content"))
+    other = _parts([*unread, *bare])
+    alone = _parts(lonely)
+    return Claims(accused=other | alone, fields=_fields(written, "content"), lonely=alone - other)
 
 
 def _unreadable(refused: Refused, request: Request, blocks: list[Block], named: Block | None) -> list[Block]:

@@ -71,7 +71,8 @@ def _form(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
 def _accused(turn: int, block: Block, claims: Claims) -> Iterator[Violation]:
     """List what the error speaks of, and still is as it was."""
     if block.part_id in claims.accused and block.type != "message":
-        yield Violation(_kind(block), turn, block, "the provider does not take this item, or can't read it")
+        lacks = "this reasoning lacks what has to follow it" if block.part_id in claims.lonely else ""
+        yield Violation(_kind(block), turn, block, lacks or "the provider does not take this item, or can't read it")
     for part_id, field in sorted(claims.fields):
         if part_id != block.part_id or part_id in claims.accused:
             continue

@@ -28,7 +28,7 @@ def _why(given: RepairInput, block: Block) -> str:
         return "set_aside_summary"
     told = given.claims
     sound = block.part_id in told.followed and block.part_id not in told.accused
-    return "set_aside_alone" if sound else "set_aside_reasoning"
+    return "set_aside_alone" if sound or block.part_id in told.lonely else "set_aside_reasoning"
 
 
 def mend_foreign_item(given: RepairInput, violation: Violation) -> Sequence[Edits]:

@@ -240,6 +240,20 @@ def test_reasoning_that_nothing_follows_is_all_found_by_one_error() -> None:
     assert blamed(sent, words) == [("reasoning_item", "1", ""), ("reasoning_item", "5", "")]
 
 
+def test_reasoning_that_nothing_follows_is_not_told_as_what_can_not_be_read() -> None:
+    words = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
+    for sent, alone in (
+        (request(user(), reasoning(), user(), reasoning(id="rs_2"), answer()), {"1"}),
+        (request(user(), reasoning(None), answer(), reasoning(id="rs_2"), user()), {"3"}),
+    ):
+        refused = classify(said(words))
+        assert refused is not None
+        assert OPENAI.claims(refused, sent, None).lonely == alone
+        unread = classify(said("The encrypted content gAAA...xyz1 could not be verified."))
+        assert unread is not None
+        assert not OPENAI.claims(unread, sent, None).lonely
+
+
 MADE: Item = {"type": "image_generation_call", "id": "ig_1", "result": "iVBO"}
 LATER = (reasoning(), call(), output(), reasoning(), answer())
 
