@@ -197,7 +197,7 @@ class Opencode:
         return prompting.resumed_by(message)
 
     def by_shell(self, message: Message) -> bool:
-        by_command = prompting.by_shell(message, (part.type for part in message.parts))
+        by_command = prompting.by_shell(message, (part.data for part in message.parts))
         return by_command or prompting.put_in_by_repair(message, lambda _: [part.data for part in message.parts])
 
     def last_prompt(self, session: Session) -> Prompt:

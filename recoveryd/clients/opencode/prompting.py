@@ -43,17 +43,18 @@ def on_its_way(session: Session, failure: Failure, ms: int) -> bool:
     return asked.created <= ms and steps == [failed.id]
 
 
-def by_shell(message: Message, kinds: Iterable[str]) -> bool:
-    """Tell whose an answer is: whether it, with parts of these `kinds`, came of a command that the user ran: `!ls`, or
+def by_shell(message: Message, parts: Iterable[Mapping[str, Any] | None]) -> bool:
+    """Tell whose an answer is: whether it, with these `parts`, came of a command that the user ran: `!ls`, or
     one that another agent does (`/review`).
 
     No model was asked for it: a call, and neither how the answer finished nor a step. The second says "tool-calls" all
     the same, where a model's has the end of its step then (both seen on 1.1.53 and 1.18.34, the second on 1.2.1, too).
-    What a repair may have added to it, the beginning of a step and a text, tells nothing.
+    What a repair added to it tells nothing: the beginning of a step and a text, or reasoning that it made up.
     """
     if message.role != "assistant" or not message.completed or message.error is not None:
         return False
-    there = set(kinds) if message.data.get("finish") in (None, "", "tool-calls") else set()
+    own = (part or {} for part in parts if not (_of_repair(part) and (part or {}).get("type") == "reasoning"))
+    there = {part.get("type") for part in own} if message.data.get("finish") in (None, "", "tool-calls") else set()
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
 
@@ -98,8 +99,13 @@ def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[s
     tokens = message.data.get("tokens")
     if message.data.get("cost") != 0 or not isinstance(tokens, Mapping) or tokens.get("output") != 0:
         return False
-    metadata = [(part or {}).get("metadata") for part in parts(message.id)]
-    return bool(metadata) and all(isinstance(one, Mapping) and "recoveryd" in one for one in metadata)
+    own = [_of_repair(part) for part in parts(message.id)]
+    return bool(own) and all(own)
+
+
+def _of_repair(part: Mapping[str, Any] | None) -> bool:
+    metadata = (part or {}).get("metadata")
+    return isinstance(metadata, Mapping) and "recoveryd" in metadata
 
 
 def last_prompt(session: Session) -> Prompt:

@@ -156,7 +156,7 @@ def _end_of(fails: Fails, newest: Iterable[Message], parts: Parts) -> SessionSta
     shell: set[object] = set()
     for message in newest:
         parent = str(message.data.get("parentID"))
-        if by_shell(message, (str((part or {}).get("type")) for part in parts(message.id))):
+        if by_shell(message, parts(message.id)):
             shell.add(parent)  # the client stores a prompt of its own before it
         if message.role not in ("user", "assistant"):
             continue

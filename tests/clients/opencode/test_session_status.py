@@ -85,6 +85,24 @@ def test_a_command_of_the_user_in_the_session_is_no_answer(
     assert kept.store.look(SES).failure is None
 
 
+@pytest.mark.parametrize("made", [made for name, made in STORES.items() if name.startswith("opencode")])
+def test_reasoning_that_a_repair_made_up_for_a_command_makes_no_answer_of_it(
+    made: type[Files | Rows], tmp_path: Path
+) -> None:
+    """Kimi on OpenRouter wants reasoning before each call, also before that of `!ls`."""
+    kept = made(tmp_path)
+    kept.answers(NOW - 900)
+    failed = kept.is_refused(NOW - 700)
+    prompt = kept.asks(NOW - 600)
+    ended = {"time": {"created": NOW - 500, "completed": NOW - 400}}
+    ran = kept.says("assistant", NOW - 500, parentID=prompt, **ended)
+    kept.part(ran, "prt_0", b'{"type": "reasoning", "metadata": {"openrouter": {}, "recoveryd": {"recovery": "r1"}}}')
+    kept.part(ran, "prt_1", b'{"type": "tool"}')
+    found = kept.store.look(SES)
+    assert found.failure is not None
+    assert (found.failure.message, found.last_answer) == (failed, NOW - 895)
+
+
 @pytest.mark.parametrize(
     ("finish", "kinds"), [("length", ["tool"]), ("unknown", ["tool"]), ("tool-calls", ["reasoning", "tool"])]
 )
