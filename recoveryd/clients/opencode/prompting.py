@@ -53,7 +53,7 @@ def by_shell(message: Message, parts: Iterable[Mapping[str, Any] | None]) -> boo
     """
     if message.role != "assistant" or not message.completed or message.error is not None:
         return False
-    own = (part or {} for part in parts if not (_of_repair(part) and (part or {}).get("type") == "reasoning"))
+    own = (part or {} for part in parts if not (by_repair(part) and (part or {}).get("type") == "reasoning"))
     there = {part.get("type") for part in own} if message.data.get("finish") in (None, "", "tool-calls") else set()
     return "tool" in there and there.isdisjoint(("step-finish", "reasoning"))
 
@@ -94,18 +94,19 @@ def fields_of_answer(asked: Message, last: Message | None, directory: str, at: i
     }
 
 
+def by_repair(part: Mapping[str, Any] | None) -> bool:
+    """Whether a repair put a part in or changed it."""
+    metadata = (part or {}).get("metadata")
+    return isinstance(metadata, Mapping) and "recoveryd" in metadata
+
+
 def put_in_by_repair(message: Message, parts: Callable[[str], Iterable[Mapping[str, Any] | None]]) -> bool:
     """Tell whose an answer is: whether a repair put it in, and no model gave it. `parts` reads those of a message."""
     tokens = message.data.get("tokens")
     if message.data.get("cost") != 0 or not isinstance(tokens, Mapping) or tokens.get("output") != 0:
         return False
-    own = [_of_repair(part) for part in parts(message.id)]
+    own = [by_repair(part) for part in parts(message.id)]
     return bool(own) and all(own)
-
-
-def _of_repair(part: Mapping[str, Any] | None) -> bool:
-    metadata = (part or {}).get("metadata")
-    return isinstance(metadata, Mapping) and "recoveryd" in metadata
 
 
 def last_prompt(session: Session) -> Prompt:

@@ -12,7 +12,7 @@ from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import endless_compaction, ids
 from recoveryd.clients.opencode.configured_sdks import as_asked
 from recoveryd.clients.opencode.error_record import read
-from recoveryd.clients.opencode.prompting import by_shell, folder_of, put_in_by_repair
+from recoveryd.clients.opencode.prompting import by_repair, by_shell, folder_of, put_in_by_repair
 from recoveryd.clients.store import SessionStatus
 from recoveryd.core import Diagnosis, Failure, Json, Kind, Message, RecordedError, Refused, json_of
 
@@ -208,8 +208,12 @@ def _failure(store: str, session: str, client: str, parts: Parts, message: Messa
 
 
 def _speaks(part: Json | None) -> bool:
-    """Whether a part of an aborted message is one that the client goes on sending."""
-    return part is not None and part.get("type") not in ("step-start", "reasoning")
+    """Whether a part of an aborted message is one that the client goes on sending, and no text that a repair added: the
+    last answer would move with the repair, and back with its undo.
+    """
+    if part is None or part.get("type") in ("step-start", "reasoning"):
+        return False
+    return not (truthy(part.get("synthetic")) and by_repair(part))
 
 
 def _of_the_model(part: Json | None) -> bool:
@@ -217,8 +221,7 @@ def _of_the_model(part: Json | None) -> bool:
     data = part or {}
     if data.get("type") not in ("text", "reasoning") or not _text(data, "text").strip():
         return False
-    metadata = data.get("metadata")
-    return not (truthy(data.get("synthetic")) or (isinstance(metadata, Mapping) and "recoveryd" in metadata))
+    return not (truthy(data.get("synthetic")) or by_repair(data))
 
 
 def _text(data: Json, key: str) -> str:

@@ -103,6 +103,26 @@ def test_reasoning_that_a_repair_made_up_for_a_command_makes_no_answer_of_it(
     assert (found.failure.message, found.last_answer) == (failed, NOW - 895)
 
 
+@pytest.mark.parametrize("made", [made for name, made in STORES.items() if name.startswith("opencode")])
+@pytest.mark.parametrize("repaired", [False, True])
+def test_a_text_that_a_repair_added_makes_no_answer_of_a_turn_that_was_stopped(
+    made: type[Files | Rows], tmp_path: Path, *, repaired: bool
+) -> None:
+    """It only thought until it was stopped, so the last answer is the one before, with the repair and without."""
+    kept = made(tmp_path)
+    kept.answers(NOW - 900)
+    prompt = kept.asks(NOW - 700)
+    ended = {"time": {"created": NOW - 650, "completed": NOW - 640}}
+    stopped = kept.says("assistant", NOW - 650, parentID=prompt, error={"name": "MessageAbortedError"}, **ended)
+    kept.part(stopped, "prt_0", b'{"type": "reasoning", "text": "plan"}')
+    if repaired:
+        kept.part(stopped, "prt_1", b'{"type": "text", "text": "x", "synthetic": true, "metadata": {"recoveryd": {}}}')
+    failed = kept.is_refused(NOW - 500)
+    found = kept.store.look(SES)
+    assert found.failure is not None
+    assert (found.failure.message, found.last_answer) == (failed, NOW - 895)
+
+
 @pytest.mark.parametrize(
     ("finish", "kinds"), [("length", ["tool"]), ("unknown", ["tool"]), ("tool-calls", ["reasoning", "tool"])]
 )
