@@ -274,6 +274,7 @@ ENDS_ELSEWHERE = {
     ("install", 0),
     ("install", 1),
     ("install", 4),
+    ("install", 75),
     ("uninstall", 0),
     ("uninstall", 4),
     ("uninstall", 1),
