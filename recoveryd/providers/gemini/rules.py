@@ -25,7 +25,7 @@ from recoveryd.core import (
     media_of,
 )
 from recoveryd.providers.gemini import media
-from recoveryd.providers.media_limits import claimed_fault, only_new
+from recoveryd.providers.media_limits import claimed_fault, only_new, unreadable
 
 # A name begins with a letter or an underscore, and has at most 128 characters by the API's reference. Ids of calls are
 # not looked at.
@@ -126,8 +126,9 @@ def claims(refused: Refused, request: Request) -> Claims:
             of_type = [one for one in held if one[1].get("media_type") in refused.media_types]
             inner = "function_response" in refused.said  # which takes fewer types than a prompt
             return Claims(media=frozenset(media_of(*m) for m in of_type if not inner or m[0].type == "tool_result"))
-        faults = any(media.media_fault(source) for _, source in held)
-        meant = () if faults else only_new(request, held)
+        if any(media.media_fault(source) for _, source in held):
+            return Claims(over=refused.over)
+        meant = only_new(request, held) if refused.over is not None else unreadable(refused, request, held)
         return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from recoveryd.core import Kind, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
-from recoveryd.providers.sentences.other_causes import of_a_limit, of_the_model, other_cause, unread
+from recoveryd.providers.sentences.other_causes import of_a_limit, of_no_media, other_cause, unread
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 _TOO_LARGE = 413  # RFC 9110: the content is larger than the server takes
@@ -64,7 +64,7 @@ def classify(error: RecordedError) -> Refused | None:
     ids, items, types = named_ids(error), named.named_items(error.texts), named.named_media_types(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
     long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
-    of_one = only is not None and only.row.of_one and not of_the_model(error)
+    of_one = only is not None and only.row.of_one and not of_no_media(error)
     told = (kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose)
     return Refused(*told, continued=error.continued, of_one=of_one)
 

@@ -80,9 +80,11 @@ _TURNED_AWAY = _UNREAD | {
     Cause.SANDBOX,
     Cause.CLIENT,
 }
-_OF_THE_MODEL = re.compile(
-    r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) (this|the|your)( \w+)? model\b"
-    r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)"
+_OF_NO_MEDIA = re.compile(
+    r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) ((this|the|your) )?(\w+ )?model\b"
+    r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)|\btext[ -]only\b|\bmulti-?modal|mmproj"
+    r"|\b(no|without|not) (a )?vision\b|\bvision (models?|inputs?|encoder|tower|support|capab|is|not)"
+    r"|image understanding|\btry again (later|in (a|some)\b)|\btemporar|\binternal error\b"
 )
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _SAID_STATUS = re.compile(
@@ -109,7 +111,8 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
     if _PLACE.search(text) and error.status not in _BEFORE and not _OF_ALL.search(text):
         return None
     text = _TOOL_NAME.sub(r"\1\2", text)
-    page, status = _IS_PAGE.search(text), error.status if error.status is not None else _said_status(text)
+    status = error.status if error.status is not None else _said_status(text)
+    page = _IS_PAGE.search(text) if status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE else None
     known = (text, "" if page is not None and status == 403 else by_status.get(status, ""))
     causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
     found = (cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED)
@@ -142,10 +145,12 @@ def of_a_limit(error: RecordedError) -> bool:
     return _IN_A_WHILE.search(text) is not None
 
 
-def of_the_model(error: RecordedError) -> bool:
-    """Whether an error that speaks of an image or document may be of all of that sort: the model takes none."""
+def of_no_media(error: RecordedError) -> bool:
+    """Whether an error that speaks of an image or document may mean none: the model takes no such, or its server failed
+    for a while.
+    """
     text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
-    return _OF_THE_MODEL.search(text) is not None
+    return _OF_NO_MEDIA.search(text) is not None
 
 
 def turned_away(error: RecordedError) -> bool:

@@ -256,6 +256,12 @@ def test_the_only_image_or_the_only_new_one_is_the_one_that_is_called_unreadable
     [
         "Unsupported image input: this model takes text only.",
         "The image type image/png is not supported by this model.",
+        "Image format not supported for model deepseek-chat.",
+        "Cannot process image: the endpoint is text-only",
+        "Failed to process image: vision is not enabled",
+        "Invalid image: multimodal input is off",
+        "Unable to process image, please try again later.",
+        "Unable to process image: internal error",
         "Invalid MIME type. Only image types are supported.",  # so it is no image
         "Invalid value: file. Supported values are: 'text','image_url','video_url' and 'video'.",
         "The audio file could not be decoded or its format is not supported.",

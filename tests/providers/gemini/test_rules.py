@@ -127,6 +127,9 @@ def test_an_image_is_looked_into_and_only_a_single_one_believed_to_be_damaged_fu
     later, last = request(*seen, [picture(png(4, 6))]), request(*seen, [words("go on")])
     assert said(broken, later).media and kinds(later, said(broken, later)) == [Kind.MEDIA_REJECTED]
     assert not said(broken, last).media, "an answer stands behind each"
+    assert not said("Unable to process input image. This model only supports text.", one).media
+    answered = request([words(), picture(png(4, 4))], [words("seen", of_model=1)], [words("go on")])
+    assert said(broken, answered).media and not said(f"messages.9.content.0: {broken}", answered).media
     document = {**picture(b"%PDF-1.7"), "type": "document"}
     document["source"] = {**document["source"], "media_type": "application/pdf"}
     mixed = request([picture(png(4, 4)), document])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.error_text import excerpt
-from recoveryd.core.model import Kind
+from recoveryd.core.model import Kind, RecordedError
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.classify import candidates, classify, named_ids
 from recoveryd.providers.sentences.rows import Row, squeeze
@@ -523,6 +523,22 @@ def test_an_error_in_such_an_event_counts(event: object) -> None:
     assert kind_of("JSON parsing failed: Text: <html>413 Request Entity Too Large") == kind_of(
         "413 Request Entity Too Large"
     )
+
+
+STYLE = f"<style>{'p{margin:0;padding:0} ' * 40}</style>"
+
+
+@pytest.mark.parametrize(
+    ("status", "page"),
+    [
+        (413, "<html><body>Our gateway takes up to 1 MB.</body></html>"),
+        (413, f"<!DOCTYPE html><html><head>{STYLE}<title>413 Request Entity Too Large</title></head></html>"),
+        (400, f"<!DOCTYPE html><html><head>{STYLE}<title>413 Request Entity Too Large</title></head></html>"),
+    ],
+)
+def test_a_page_that_says_too_large_counts_wherever_it_says_so(status: int, page: str) -> None:
+    refused = classify(RecordedError((page,), status=status, answered=True))
+    assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW
 
 
 def test_what_stands_behind_an_invalid_message_counts() -> None:
