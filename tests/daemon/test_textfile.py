@@ -173,6 +173,8 @@ def test_a_count_that_is_put_off_says_for_how_long(tree: Tree, tmp_path: Path, m
         now[0] += 18.5
         made.tell(context, [tree.store], 2)
         assert made.tell(context, [tree.store], 2, 1) is None, "a hundredth of it for what was written"
+        now[0] += 49.5
+        assert made.tell(context, [tree.store], 2, 2) == 50.0, "and never later than if nobody wrote"
 
 
 def test_a_session_is_asked_once_how_it_is(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
