@@ -21,7 +21,8 @@ _OF_MODEL = rf"(?<![\w-]){_IN_HISTORY}"  # what is said of it is not said of the
 # Of what a limit is that no plan sets: of what is asked at a time, or in one request.
 _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
 # A page where an answer was asked for, but one that says that the request is too large (its style may stand before).
-PAGE = r"<(!doctype )?html\b(?!.{0,8000}\b(413|too (large|long|big))\b)"
+TOO_LARGE = r"\b(413|too (large|long|big))\b"
+PAGE = rf"<(!doctype )?html\b(?!.{{0,8000}}{TOO_LARGE})"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (
     (

@@ -525,6 +525,15 @@ def test_an_error_in_such_an_event_counts(event: object) -> None:
     )
 
 
+def test_what_a_client_calls_too_long_is_no_page_of_a_proxy() -> None:
+    """OpenCode 1.18 does so of each 413, and keeps no status."""
+    page = "<html><body>Our gateway takes up to 1 MB.</body></html>"
+    for message in (f"Payload Too Large: {page}", "Payload Too Large", "Request Entity Too Large", page):
+        error = read_error({"name": "ContextOverflowError", "data": {"message": message, "responseBody": page}})
+        refused = classify(error)
+        assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW, message
+
+
 STYLE = f"<style>{'p{margin:0;padding:0} ' * 40}</style>"
 
 
