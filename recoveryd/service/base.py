@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol
 
-from recoveryd.core import RecoverydError, RefusedError, __version__, command_line
+from recoveryd.core import RecoverydError, RefusedError, __version__, command_line, first_of
 from recoveryd.disk import private_files, watchers
 from recoveryd.settings import paths
 
@@ -99,11 +99,15 @@ def how_to_end(pid: int) -> str:
 
 
 def other_that_watches() -> tuple[str, str]:
-    """Name, where one ended because another recoveryd has its stores, that one, and what ends it: " (pid 7, ...)"."""
+    """Name, where one ended because another recoveryd has its stores, that one, and what ends it: " (pid 7, ...)".
+
+    Of several each is named with its stores, for some may be in nobody's way.
+    """
     others = watchers(paths.lock_dir(paths.state_dir()))
-    if not others:
-        return "", "end that one"
-    return f" ({'; '.join(map(str, others))})", f"end it (`kill {' '.join(str(other.pid) for other in others)}`)"
+    if len(others) == 1:
+        return f" ({others[0]})", f"end it (`kill {others[0].pid}`)"
+    named = "; ".join(f"{other}, with {first_of(other.stores) or 'none yet'}" for other in others)
+    return f" (one of these: {named})" if named else "", "end that one"
 
 
 def call_manager(command: Sequence[str], env: Mapping[str, str], limit: float) -> subprocess.CompletedProcess[str]:

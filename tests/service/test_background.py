@@ -20,7 +20,7 @@ import pytest
 from recoveryd.cli import switch
 from recoveryd.cli.steps import short_paths
 from recoveryd.core.errors import RecoverydError
-from recoveryd.disk.locks import StoreLock
+from recoveryd.disk.locks import LockOwner, StoreLock
 from recoveryd.service import background, base, systemd
 from recoveryd.service.background import Background
 from recoveryd.settings import paths
@@ -396,6 +396,19 @@ def test_who_keeps_one_from_starting_is_named(run: Run, tmp_path: Path, monkeypa
     with StoreLock(tmp_path, paths.lock_dir(paths.state_dir()), "store"):
         code, _, err = run("start")
     assert code == 75 and f"pid {os.getpid()}, since" in err and f"`kill {os.getpid()}`" in err
+
+
+def test_of_several_that_may_keep_one_from_starting_none_is_named_to_be_killed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may have one of its own run for other stores."""
+    monkeypatch.setattr(base, "command", lambda: (sys.executable, "-c", "raise SystemExit(75)"))
+    mine, other = LockOwner(7, 0.0, stores=("/a/opencode.db",)), LockOwner(8, 0.0, stores=("/b/opencode.db",))
+    monkeypatch.setattr(base, "watchers", lambda _: [mine, other])
+    code, _, err = run("start")
+    said = " ".join(err.split())
+    assert code == 75 and "kill" not in said and "To have this one: end that one, and start it again." in said
+    assert "pid 7, since" in said and "with /a/opencode.db; pid 8, since" in said and "with /b/opencode.db)" in said
 
 
 def test_a_service_that_waits_for_the_process_in_the_background_is_stopped_with_it(run: Run, fakes: Fakes) -> None:
