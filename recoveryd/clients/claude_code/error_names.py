@@ -76,8 +76,9 @@ _MEASURED = re.compile(
     r"~(?P<told>\d{1,9}) tokens"
 )
 # What its runtime says of an answer that is no JSON (2.1.330), where the newest says "empty or malformed response".
+# With no place of the history: an error within a stream has no status either.
 _UNPARSED = re.compile(
-    r"(?:SyntaxError: )?(?:JSON Parse error: |Unexpected (?:token|end of JSON)\b|[^\n]{1,60} in JSON at position \d)"
+    r"(?:SyntaxError: )?(?:JSON Parse error: |Unexpected (?:token|end of JSON)\b|[^\n.\[]{1,60} in JSON at position \d)"
     r"(?P<page>Unrecognized token '<'|(?<=token) '?<)?"
 )
 _DECLINED = frozenset({"refusal", "cyber_refusal", "prompt_injection_risk", "prompt_injection"})

@@ -26,6 +26,13 @@ def read(words: str = ODD, stop: str = "stop_sequence", **fields: Any) -> Record
     return error_record.read({"isApiErrorMessage": True, "message": message, **fields})
 
 
+@pytest.mark.parametrize("place", ["messages.3.content.1.tool_use.input", "input[3].arguments"])
+def test_what_can_not_be_parsed_at_a_place_of_the_history_is_no_answer(place: str) -> None:
+    error = read(f"API Error: {place}: Unterminated string in JSON at position 7", error="unknown")
+    assert error.cause is None and not error.blameless
+    assert read("API Error: Unterminated string in JSON at position 7").cause is Cause.UNREADABLE_ANSWER
+
+
 @pytest.mark.parametrize(
     ("fields", "cause", "history_unread"),
     [
