@@ -31,7 +31,7 @@ from tests.shapes import BROKEN
 from tests.support.build import SessionBuilder
 from tests.support.parts import compaction, text, tool
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SHAPES = [shape for shape in BROKEN if shape.stage == 2]
 NAMES = [shape.name for shape in SHAPES]
