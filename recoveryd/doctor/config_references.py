@@ -38,6 +38,9 @@ def _ignored(config: Config) -> Iterator[ConfigProblem]:
         if not is_session_id(what) and not what.startswith("/"):
             says = f'"{what}" is neither a session\'s id nor an absolute path, so it makes nothing be left alone.'
             yield ConfigProblem("ignore", says, "Write its id as `scan` shows it, or the whole path of a folder.")
+        elif what.startswith("/") and not os.path.lexists(what):
+            says = f"{what} is not there, so no session is left alone for it."
+            yield ConfigProblem("ignore", says, "Correct the path, or take it out; a disk may have to be mounted.")
 
 
 def _hook(name: str, argv: tuple[str, ...]) -> Iterator[ConfigProblem]:

@@ -32,16 +32,16 @@ def test_the_defaults_name_nothing() -> None:
     assert reference_problems(Config()) == []
 
 
-def test_what_is_ignored_is_a_session_or_a_folder() -> None:
+def test_what_is_ignored_is_a_session_or_a_folder(tmp_path: Path) -> None:
     """Also a subagent of Claude Code's, as `scan` shows it."""
     assert (
         reference_problems(
-            Config(ignore=("ses_1", "agent-a3f9c1e0b7d244e61", "agent-ad58932", "agent-acompact-83efcb", "/work"))
+            Config(ignore=("ses_1", "agent-a3f9c1e0b7d244e61", "agent-ad58932", "agent-acompact-83efcb", str(tmp_path)))
         )
         == []
     )
     assert reference_problems(Config(ignore=("agent-acompact-a3f9c1e0b7d244e6",))) == []
-    for folder in ("banana", "agent-core", "agent-service"):
+    for folder in ("banana", "agent-core", "agent-service", str(tmp_path / "secrt-project")):
         assert [one.key for one in reference_problems(Config(ignore=(folder,)))] == ["ignore"]
 
 
@@ -126,9 +126,9 @@ class TestStores:
         assert reference_problems(Config(opencode=OpencodeSettings(databases=(tmp_path / "file",)))) == []
 
 
-def test_what_can_not_be_ignored() -> None:
-    [(key, says)] = said(ignore=["ses_1a2B", "/home/me/x", "~/y", "banana"])
-    assert key == "ignore" and '"banana"' in says
+def test_what_can_not_be_ignored(tmp_path: Path) -> None:
+    [(key, says), (other, gone)] = said(ignore=["ses_1a2B", str(tmp_path), "banana", str(tmp_path / "x")])
+    assert (key, other) == ("ignore", "ignore") and '"banana"' in says and f"{tmp_path}/x is not there" in gone
 
 
 def test_check_and_doctor_tell_the_same(tree: Tree, run: Run) -> None:
