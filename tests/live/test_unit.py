@@ -216,7 +216,7 @@ def test_a_watcher_that_died_does_not_feed_the_watchdog(daemon: Daemon, gate: Pa
         fed = manager.count("WATCHDOG=1")
         stuck = Stuck(daemon.storage)
         stuck.fail()
-        manager.wait(lambda _: "1 recovery" in manager.status(), "the worker does not work")
+        manager.wait(lambda _: "1 healed" in manager.status(), "the worker does not work")
         assert manager.count("WATCHDOG=1") == fed
         assert manager.end() == 0
 
