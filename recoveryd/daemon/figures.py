@@ -66,10 +66,12 @@ class Figures:
     def _pause(self, ended: int, touched: int) -> float:
         """Return how long the next count is to come after the last one."""
         if ended != self._ended:
-            return min(max(_PAUSE_S, self._took / _SHARE), _EVERY_S)
-        if touched != self._touched:  # a slow count is no reason to seem dead
-            return min(max(_TOUCHED_S, self._took / _TOUCHED_SHARE), _EVERY_S)
-        return _EVERY_S
+            least, share = _PAUSE_S, _SHARE
+        elif touched != self._touched:
+            least, share = _TOUCHED_S, _TOUCHED_SHARE
+        else:
+            return _EVERY_S
+        return min(max(least, self._took / share), _EVERY_S)  # a slow count is no reason to seem dead
 
     def close(self) -> None:
         """Remove the textfile, and send what is left to the collector, for two seconds at the most."""
