@@ -35,6 +35,10 @@ class Place:
     end: int
     head: bytes
 
+    def read(self, fd: int) -> bytes:
+        """Read the line. OSError."""
+        return os.pread(fd, self.end - self.offset, self.offset)
+
 
 class Known(Protocol):
     """Up to which byte (`end`) the file of a number was read, and the `mark` of what stands before that."""

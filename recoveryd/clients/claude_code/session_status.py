@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -11,7 +12,7 @@ from recoveryd.clients import json_lines
 from recoveryd.clients.claude_code import error_record, transcript
 from recoveryd.clients.claude_code.transcript_line import CHAINED, COMPACTED, SENT, Line, model_asked, text_of
 from recoveryd.clients.store import SessionStatus
-from recoveryd.core import Failure
+from recoveryd.core import Failure, Json
 
 PROVIDER = "anthropic"
 _WENT_BACK = b'{"type":"last-prompt"'
@@ -103,10 +104,8 @@ def sent_before(fd: int, message: str, ms: int) -> bool:
     has it in memory as it was. A request names the one before it of its process, the first one none; a line names the
     one that it goes on from, which is none that another process wrote meanwhile (2.1.330). OSError.
     """
-    size = os.fstat(fd).st_size
     failed, base, parent = False, "", ""
-    for place in filter(lambda one: _tells(one.head), json_lines.backward(fd, max(0, size - _BACK), size)):
-        data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset)) or {}
+    for data in _telling(fd):
         if not failed:
             failed, parent = data.get("uuid") == message, text_of(data, "parentUuid")
             continue
@@ -130,7 +129,7 @@ def sent_before(fd: int, message: str, ms: int) -> bool:
 def titles(fd: int, size: int) -> list[bytes]:
     """List the lines at the end of a transcript that tell its title, the last one last. OSError."""
     places = json_lines.backward(fd, max(0, size - _TAIL), size)
-    lines = (os.pread(fd, place.end - place.offset, place.offset) for place in places)
+    lines = (place.read(fd) for place in places)
     return [line for line in lines if transcript.is_title(line)][::-1]
 
 
@@ -138,14 +137,21 @@ def written(fd: int) -> tuple[int, str]:
     """Tell when the newest line of the conversation was written, in milliseconds since the epoch, and in which folder
     its client worked then; 0 and "" where no line tells. OSError.
     """
-    size, moved = os.fstat(fd).st_size, ""
-    for place in filter(lambda one: _tells(one.head), json_lines.backward(fd, max(0, size - _BACK), size)):
-        data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset)) or {}
+    moved = ""
+    for data in _telling(fd):
         moved = moved or text_of(data, "relocatedCwd")
         at = json_lines.line_time(data.get("timestamp"))
         if at:
             return at, moved or text_of(data, "cwd")
     return 0, moved
+
+
+def _telling(fd: int) -> Iterator[Json]:
+    """Read the lines that are worth it, the newest first. OSError."""
+    size = os.fstat(fd).st_size
+    for place in json_lines.backward(fd, max(0, size - _BACK), size):
+        if _tells(place.head):
+            yield transcript.parse(place.read(fd)) or {}
 
 
 def _tells(head: bytes) -> bool:
@@ -163,7 +169,7 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
     """
     if not _tells(place.head):
         return None
-    data = transcript.parse(os.pread(fd, place.end - place.offset, place.offset))
+    data = transcript.parse(place.read(fd))
     if data is None:
         return None
     if data.get("type") == "api-request":

@@ -115,7 +115,7 @@ def _seen(fd: int, place: Place) -> _Seen | None:
 
 def _whole(fd: int, place: Place, kind: str) -> _Seen:
     """Return what a line tells that is read whole, unless it is too large to be."""
-    raw = os.pread(fd, place.end - place.offset, place.offset) if place.end - place.offset <= _LARGE else b""
+    raw = place.read(fd) if place.end - place.offset <= _LARGE else b""
     line = rollout_lines.parse(raw) or {}
     return _Seen(place.offset, kind, json_lines.line_time(line.get("timestamp")), rollout_lines.payload(line))
 
@@ -225,5 +225,5 @@ def is_damaged(fd: int, path: str, *, most: int) -> bool:
         return True
     if not last.offset or b'"ordinal":' in last.head or last.end - last.offset > most:
         return False
-    end = rollout_lines.parse(os.pread(fd, last.end - last.offset, last.offset))
+    end = rollout_lines.parse(last.read(fd))
     return end is not None and rollout_lines.last_line_fault(rollout_lines.parse(first) or {}, end)
