@@ -38,9 +38,21 @@ def _ignored(config: Config) -> Iterator[ConfigProblem]:
         if not is_session_id(what) and not what.startswith("/"):
             says = f'"{what}" is neither a session\'s id nor an absolute path, so it makes nothing be left alone.'
             yield ConfigProblem("ignore", says, "Write its id as `scan` shows it, or the whole path of a folder.")
-        elif what.startswith("/") and not os.path.lexists(what):
-            says = f"{what} is not there, so no session is left alone for it."
-            yield ConfigProblem("ignore", says, "Correct the path, or take it out; a disk may have to be mounted.")
+        elif what.startswith("/") and _is_missing(what):
+            says = f"{what} is not there, so only a session that names it so is left alone."
+            then = "Correct the path if it is misspelled. Sessions of a folder that was removed hang on it."
+            yield ConfigProblem("ignore", says, then)
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing has this path; of what stands in a folder that may not be entered that is not known."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _hook(name: str, argv: tuple[str, ...]) -> Iterator[ConfigProblem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -129,6 +130,28 @@ class TestStores:
 def test_what_can_not_be_ignored(tmp_path: Path) -> None:
     [(key, says), (other, gone)] = said(ignore=["ses_1a2B", str(tmp_path), "banana", str(tmp_path / "x")])
     assert (key, other) == ("ignore", "ignore") and '"banana"' in says and f"{tmp_path}/x is not there" in gone
+
+
+def test_a_folder_that_was_removed_still_has_its_sessions_left_alone(tree: Tree, run: Run) -> None:
+    """It said that no session is left alone for it, and to take it out: a session is known by the folder's name."""
+    session = tree.stuck()
+    folder = tree.store.about(session).directory
+    assert folder.startswith("/") and not Path(folder).exists()
+    paths.config_file().parent.mkdir(parents=True)
+    paths.config_file().write_text(f'ignore = ["{folder}"]\n')
+    assert [one["session"] for one in json.loads(run("scan", "--json")[1])["ignored"]] == [session]
+    told = " ".join(run("config", "check")[1].split())
+    assert f"{folder} is not there, so only a session that names it so is left alone" in told
+
+
+def test_what_is_ignored_in_a_folder_that_may_not_be_entered_may_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: str) -> os.stat_result:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "lstat", refused)
+    assert said(ignore=[str(tmp_path / "hidden" / "project")]) == []
 
 
 def test_check_and_doctor_tell_the_same(tree: Tree, run: Run) -> None:
