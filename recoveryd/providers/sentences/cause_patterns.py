@@ -20,8 +20,14 @@ _IN_HISTORY = (
 _OF_MODEL = rf"(?<![\w-]){_IN_HISTORY}"  # what is said of it is not said of the model
 # Of what a limit is that no plan sets: of what is asked at a time, or in one request.
 _OF_REQUESTS = r"\b(?:rate|requests?|concurren\w*|tokens?|context|conversation|chat|input|output|length|images?)\b"
-# A page where an answer was asked for, but one that says that the request is too large (its style may stand before).
-TOO_LARGE = r"\b(413|too (large|long|big))\b"
+# A page where an answer was asked for, but one that says that the request is too large (its style may stand before). A
+# number in a drawing, a session that was idle for too long or a header that is too large say nothing of that.
+TOO_LARGE = (
+    r"(?:(?:>|\b(?:error|code|status|http(?:/[\d.]{1,3})?))\W{0,9}413\b(?!-)"
+    r"|\b413\W{1,3}(?:error|request|payload|content|entity)\b"
+    r"|\b(?:request(?!\W(?:header|ur[il]))|entity|payload|content|body|upload|file|message|input|prompt)\b"
+    r"[^<>|.]{0,30}(?<!took )\btoo (?:large|long|big)\b)"
+)
 PAGE = rf"<(!doctype )?html\b(?!.{{0,8000}}{TOO_LARGE})"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (

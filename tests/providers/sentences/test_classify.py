@@ -19,6 +19,7 @@ from recoveryd.core.error_text import excerpt
 from recoveryd.core.model import Kind, RecordedError
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences.classify import candidates, classify, named_ids
+from recoveryd.providers.sentences.other_causes import other_cause
 from recoveryd.providers.sentences.rows import Row, squeeze
 from tests import confusion
 from tests.confusion import forms
@@ -548,6 +549,41 @@ STYLE = f"<style>{'p{margin:0;padding:0} ' * 40}</style>"
 def test_a_page_that_says_too_large_counts_wherever_it_says_so(status: int, page: str) -> None:
     refused = classify(RecordedError((page,), status=status, answered=True))
     assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW
+
+
+@pytest.mark.parametrize("status", [None, 200, 403, 404])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<p>Your session was idle too long. Sign in again.</p>",
+        '<svg><path d="M0 413 12,7"/></svg><p>Sign in to this network</p>',
+        "<style>a{color:#413;top:413.5px}</style><p>Sign in to this network</p>",
+        "<p>This site is not for you. Call us: 413-555-0100</p>",
+        "<center>Request Header Or Cookie Too Large</center>",
+        "<h1>414 Request-URI Too Large</h1>",
+    ],
+)
+def test_a_page_that_says_nothing_of_a_request_too_large_is_one_of_a_proxy(words: str, status: int | None) -> None:
+    """A number of a drawing made it a refusal for an unknown reason, and with 403 the key's."""
+    error = RecordedError((f"<html><head></head><body>{words}</body></html>",), status=status, answered=True)
+    assert classify(error) is None
+    assert "something between the client and the provider" in (other_cause(error) or "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<title>413 Request Entity Too Large</title>",
+        "<h1>413</h1><p>Sorry.</p>",
+        "<p>HTTP Error 413</p>",
+        "<b>413.</b> <ins>That's an error.</ins> <p>Your client issued a request that was too large.</p>",
+        "<p>The page was not displayed because the request entity is too large.</p>",
+        "<p>Your upload is too big</p>",
+    ],
+)
+def test_a_page_that_says_so_of_a_request_is_none_of_a_proxy(words: str) -> None:
+    page = f"<html><head></head><body>{words}</body></html>"
+    assert other_cause(RecordedError((page,), status=400, answered=True)) is None
 
 
 def test_what_stands_behind_an_invalid_message_counts() -> None:
