@@ -164,9 +164,8 @@ class Refused:
     `ids` are those of the tool calls that the words name; `position` is the `messages.N[.content.M]`, or `input[N]`, of
     the sentence that told the kind, and counts what was sent, not what is stored. `field` is what follows it
     ("call_id", "tool_result.content.1"). `said` is the sentence of the tables that fitted. `sort`: "image",
-    "document" or "file", where they speak of that alone; `over`: what there is too much of. `longest_name` and
-    `longest_id`: characters that those of a tool call may have; 0: not told. `by_length`: something of a tool call is
-    too long. `by_error`: a recorded error says it. `of_one`: one image or document is not as it should be.
+    "document" or "file", where they speak of that alone; `over`: what there is too much of. `by_length`: something of a
+    tool call is too long. `by_error`: a recorded error says it.
     """
 
     kind: Kind
@@ -180,14 +179,15 @@ class Refused:
     most_media: int = 0  # images that a request may have, or what `sort` says; 0: not told
     sort: str = ""
     over: Limit | None = None
-    longest_name: int = 0
-    longest_id: int = 0
+    longest_name: int = 0  # characters that one of a tool call may have; 0: not told
+    longest_id: int = 0  # as well
     by_length: bool = False
     by_error: bool = False
     media_types: frozenset[str] = frozenset()  # of files ("image/heic"), where they name one
     said_by: str = ""  # whose sentence it is, as the tables name them ("Anthropic", "several")
     continued: bool = False  # `position` may count from behind what earlier requests had
-    of_one: bool = False
+    of_one: bool = False  # one image or document is not as it should be
+    of_none: bool = False  # or maybe none: the model takes no such, or a server fails for a while
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def unreadable(refused: Refused, request: Request, held: Sequence[Media]) -> Seq
     one, or the only one that no answer stands behind. Where none stands at the place that is named, it is another
     request than is known: then the only one, and only if it is new.
     """
-    if not refused.of_one or refused.sort == "file":  # sound, or a film, which is not among `held`
+    if not refused.of_one or refused.of_none or refused.sort == "file":  # sound, or a film, which is not among `held`
         return ()
     if refused.position is not None:
         held = new_of(request, held) if len(held) == 1 else ()

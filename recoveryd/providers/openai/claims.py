@@ -204,7 +204,8 @@ def _images(
     refused: Refused, request: Request, blocks: list[Block], named: Block | None
 ) -> Iterator[tuple[Block, Json]]:
     """Choose the images that are meant: the one that is named; what the rules find; the oldest, so many as are too many
-    or too many bytes; of one too large, as `too_large` says; or else all that no answer stands behind.
+    or too many bytes; of one too large, as `too_large` says; or else all that no answer stands behind, unless the words
+    may mean none.
 
     Where a place is named and none stands there, another is meant only if there is no third.
     """
@@ -226,7 +227,7 @@ def _images(
     if refused.over is not None:
         yield from too_large(refused, request, held, media.part_bytes)
         return
-    unanswered = not_answered(request, held)
+    unanswered = () if refused.of_none else not_answered(request, held)
     if not any(media.media_fault(source) for block in blocks for source in sources(block.body)):
         yield from [one for one in unanswered if media.is_doubtful(one[1])] or unanswered
 

@@ -64,9 +64,10 @@ def classify(error: RecordedError) -> Refused | None:
     ids, items, types = named_ids(error), named.named_items(error.texts), named.named_media_types(error.texts)
     name, own = named.longest_of_call(error.texts) if kind is Kind.TOOL_CALL_INVALID else (0, 0)
     long = kind is Kind.TOOL_CALL_INVALID and named.of_length(error.texts)
-    of_one = only is not None and only.row.of_one and not of_no_media(error)
+    of_one = only is not None and only.row.of_one
+    of_none = kind is Kind.MEDIA_REJECTED and of_no_media(error)
     told = (kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose)
-    return Refused(*told, continued=error.continued, of_one=of_one)
+    return Refused(*told, continued=error.continued, of_one=of_one, of_none=of_none)
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

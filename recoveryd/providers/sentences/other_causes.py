@@ -81,10 +81,11 @@ _TURNED_AWAY = _UNREAD | {
     Cause.CLIENT,
 }
 _OF_NO_MEDIA = re.compile(
-    r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) ((this|the|your) )?(\w+ )?model\b"
+    r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) ((this|the|your) )?(\w+ )?models?\b"
     r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)|\btext[ -]only\b|\bmulti-?modal|mmproj"
     r"|\b(no|without|not) (a )?vision\b|\bvision (models?|inputs?|encoder|tower|support|capab|is|not)"
-    r"|image understanding|\btry again (later|in (a|some)\b)|\btemporar|\binternal error\b"
+    r"|image understanding|\b(re)?try (again )?(later|in (a|some)\b)|\btemporar|\binternal error\b"
+    r"|\boverload|\bunavailable\b|\bout of memory\b|\bat this time\b"
 )
 _IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
 _SAID_STATUS = re.compile(

@@ -419,6 +419,24 @@ def test_an_image_that_is_not_named_is_the_one_that_the_rules_find_or_else_all()
     assert blamed(sent, words) == [("media_rejected", "1", "1,2"), ("media_rejected", "2", "0")]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unable to process image, please try again later.",
+        "Unable to process image: internal error",
+        "Failed to process image: vision is not enabled",
+        "The image type image/png is not supported by this model.",
+    ],
+)
+def test_no_image_goes_for_what_may_be_said_of_the_model_or_by_a_server_that_fails(words: str) -> None:
+    """All went, also those that were answered, as all new ones do for what names none."""
+    two = user(image(), image(PNG + b"x"))
+    for sent in (request(two), request(two, answer(), user())):
+        assert blamed(sent, words) == []
+        assert blamed(sent, "You uploaded an unsupported image.") == [("media_rejected", "0", "1,2")]
+    assert blamed(request(two), f"input[0].content[1].image_url: {words}") == [("media_rejected", "0", "1")]
+
+
 def test_the_oldest_images_go_until_the_request_is_small_enough() -> None:
     large = image(PNG + b"x" * 300_000)  # 400 KB of base64
     sent = request(*(user(large) for _ in range(10)))
