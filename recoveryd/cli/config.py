@@ -52,7 +52,9 @@ def _set(arguments: argparse.Namespace, path: Path) -> int:
         )
     value = change(Config, path, arguments.key, arguments.value)
     more = _of_kinds(value) if arguments.key == "kinds" else ""
-    words = f"{arguments.key} is set in {path}.{more} A running recoveryd reads it after `{command_line('restart')}`."
+    gone = value is None or (arguments.key == "kinds" and arguments.value == DEFAULT)
+    words = f"{arguments.key} is {'no longer ' * gone}set in {path}.{more}"
+    words += f" A running recoveryd reads it after `{command_line('restart')}`."
     if over := variable_of(arguments.key, os.environ):
         words += f" Where {over} is set, as it is here, that holds in its place."
 

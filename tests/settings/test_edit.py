@@ -183,7 +183,8 @@ def test_set_of_kinds_says_which_are_repaired_then_and_how_to_have_all_again(run
     said("+empty_content,role_order")
     named = [Kind.INTERRUPTED_TURN, Kind.EMPTY_CONTENT, Kind.ROLE_ORDER]
     assert list(load(Config, paths.config_file(), {}).kinds) == named
-    assert "All kinds are repaired that are by default." in said("default")
+    default = said("default")
+    assert "kinds is no longer set in " in default and "All kinds are repaired that are by default." in default
     assert (
         load(Config, paths.config_file(), {}).kinds == tuple(usual) and "kinds" not in paths.config_file().read_text()
     )
@@ -206,3 +207,5 @@ def test_set_to_nothing_takes_a_key_out(run: Run, text: str) -> None:
     assert (code, err, json.loads(out)["value"]) == (0, "", None)
     assert load(Config, file, {}).metrics.textfile is None
     assert ("# mine" in file.read_text()) == ("# mine" in text)
+    assert "metrics.textfile is no longer set in " in " ".join(run("config", "set", "metrics.textfile", "")[1].split())
+    assert "metrics.textfile is set in " in " ".join(run("config", "set", "metrics.textfile", "/x/b.prom")[1].split())
