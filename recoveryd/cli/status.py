@@ -53,6 +53,7 @@ def _json(found: Status) -> dict[str, Any]:
                 "generation": store.generation.name if store.generation else None,
                 "watched": None if store.watched is None else store.watched.pid,
                 "locked_by": list(store.locked),
+                "late": store.late,
                 "problem": store.problem,
             }
             for store in found.stores
@@ -151,6 +152,9 @@ def _show_summary(out: Console, summary: LedgerSummary, whose: Whose, *, running
 
 def _store(store: StoreStatus, client: str) -> str:
     state = "watched" if store.watched else "not watched"
+    if store.late:
+        after = "" if store.late.endswith(".") else "."
+        state = f"looked at once a minute only. {store.late}{after} Once that is mended: `{command_line('restart')}`"
     if store.locked:
         state += f" from here: process {', '.join(map(str, store.locked[:3]))} has its lock and does not say why"
     words = store.generation.words if store.generation else NOT_READABLE

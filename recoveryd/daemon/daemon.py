@@ -31,6 +31,7 @@ from recoveryd.watch import Watcher
 
 SWEEP_S = 60.0
 TURN_S = 0.05  # a sweep goes on for so long before whatever is due gets its turn: a failure in another store, say
+_SOON_S = 1.0  # until it is told what is not watched: what is stuck at a start comes first
 _PRUNE_S = 86_400.0
 _CLOCK_S = 3600.0  # until what is old is told by the clock: at a start it may be years ahead, until NTP sets it right
 
@@ -72,6 +73,7 @@ class Daemon:
         self._asked: set[str] = set()  # stores that a sweep is asked for
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
+        self._late: dict[str, str] = {}  # as in its note (`LockOwner.late`)
         self._tell(SdNotify({}))
         self._code = OwnCode()
         self._stopping = self._renewing = self._replaced = False
@@ -125,7 +127,7 @@ class Daemon:
         self._healer = Healer(context, self._locks, self._schedule, self._log_once, callbacks)
         self._sweeper = Sweeper(context, self.stores, self._locks, self._healer, self._log_once)
         try:
-            self._note.say(self.stores, self.config.idle)
+            self._say_note(self.config.idle)
             self._sweeper.take_locks()
             with Watcher(self.stores.values(), self._told) as self._watcher:
                 self._prune(ledger, math.inf)
@@ -145,11 +147,13 @@ class Daemon:
         self._asked.clear()
         self._swept.clear()
         self._sweeping.clear()
+        self._late = {}
         self._service_status.unready()
         self._figures = Figures(self.config, self._whose.title)
 
     def _loop(self, context: Context) -> None:
         self._tick_later()
+        self._schedule.at(_SOON_S, "watch", partial(self._log_once.safely, "watch", self._say_late))
         for store_id in self.stores:  # the watcher speaks only of those that have messages yet
             self._touched(store_id, None)
         while not (self._stopping or self._replaced or self._renewed()):
@@ -169,7 +173,7 @@ class Daemon:
             says = "recoveryd was upgraded, or removed: nothing is repaired until it has started anew"
             logger.warning("{}", says)
             self._manager.status(says)
-            self._note.say(self.stores, REPLACED)
+            self._say_note(REPLACED)
             self._locks.say(REPLACED)
             while not (self._stopping or self._code.settled()):
                 with suppress(queue.Empty):
@@ -274,13 +278,22 @@ class Daemon:
         self._tick_later()
         self._log_once.safely("places", self._find_again)
         self._watcher.check()
-        self._log_once.safely("watch", self._say_problems)
+        self._log_once.safely("watch", self._say_late)
         for store in self.stores.values():
             self._sweep_later(store, again=True)
 
-    def _say_problems(self) -> None:
-        for problem in self._watcher.problems():
+    def _say_late(self) -> None:
+        """Tell, in the log and in the note for `status`, what keeps writes from being noticed at once."""
+        found = self._watcher.problems()
+        for problem in found:
             self._log_once.say(("watch", problem), problem)
+        late = {store: problem for problem, stores in found.items() for store in stores}
+        if late != self._late:
+            self._late = late
+            self._say_note(self.config.idle)
+
+    def _say_note(self, idle: str) -> None:
+        self._note.say(self.stores, idle, self._late)
 
     def _find_again(self) -> None:
         """Find stores that are new, and symlinks that were pointed elsewhere."""
@@ -289,7 +302,7 @@ class Daemon:
             now = {key: self.stores.get(key, store) for key, store in found.items()}
             self.stores.clear()
             self.stores.update(now)
-            self._note.say(now, self.config.idle)
+            self._say_note(self.config.idle)
             self._sweeper.drop_locks()
             self._watcher.watch(now.values())
 

@@ -9,9 +9,9 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +31,8 @@ class LockOwner:
     """Who holds a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
 
     Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
-    `idle` is why it repairs nothing; "" when it repairs.
+    `idle` is why it repairs nothing; "" when it repairs. `late`, of its `RunNote` alone: by store, in a sentence, why
+    what is written there is noticed once a minute only.
     """
 
     pid: int
@@ -40,6 +41,7 @@ class LockOwner:
     doing: str = ""
     stores: tuple[str, ...] = ()
     idle: str = ""
+    late: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         when = time.localtime(self.since)
@@ -120,9 +122,9 @@ class RunNote:
         self._since = time.time()
         self._fd = -1
 
-    def say(self, stores: Iterable[str], idle: str) -> None:
-        """Write which stores it watches or waits for, and why nothing is repaired (`idle`). Raises nothing: the locks
-        of the stores tell of it, too.
+    def say(self, stores: Iterable[str], idle: str, late: Mapping[str, str] | None = None) -> None:
+        """Write which stores it watches or waits for, why nothing is repaired (`idle`), and what is `late`. Raises
+        nothing: the locks of the stores tell of it, too.
         """
         with suppress(RecoverydError):
             private_files.make_folder(self._place)
@@ -131,7 +133,9 @@ class RunNote:
             taken = _take(self._file) if self._fd < 0 else self._fd
             if taken is not None:
                 self._fd = taken
-                _say(taken, LockOwner(os.getpid(), self._since, doing=_started(), stores=tuple(stores), idle=idle))
+                _say(
+                    taken, LockOwner(os.getpid(), self._since, __version__, _started(), tuple(stores), idle, late or {})
+                )
 
     def _remove_left_over(self) -> None:
         """Remove the notes of processes that a crash ended: nobody holds them."""
@@ -325,7 +329,8 @@ def _read_note(path: Path) -> LockOwner | None:
     try:
         data = json.loads(path.read_bytes())
         stores = tuple(map(str, data.get("stores", ())))
-        said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", ""))
+        late = {str(store): str(why) for store, why in data.get("late", {}).items()}
+        said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", "")), late
         holder = LockOwner(int(data["pid"]), float(data["since"]), *said)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None

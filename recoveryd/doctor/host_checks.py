@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from recoveryd.clients import Store
 from recoveryd.core import Check, RecoverydError, RefusedError, command_line, fail, ok, warn
 from recoveryd.disk import REPLACED, check_owner, foreign, free_space, is_full
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import daemons
+from recoveryd.doctor.status import daemons, watched_by, why_late
 from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
 from recoveryd.settings import but_of_environment, ignored, paused
@@ -26,6 +27,7 @@ _ROOM = "Make room: nothing is repaired that can't be kept in the ledger first."
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
 _ASK_S = 2.0  # for a service manager
 _LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = false`, in the environment too."
+_SWEPT = "Until then a sweep every minute finds what is not watched."
 _SLACK = 120.0  # seconds that clocks and file systems may differ
 
 
@@ -190,21 +192,27 @@ def _newest(files: tuple[Path, ...]) -> float:
 
 
 def check_watches(patient: Patient) -> Iterator[Check]:
-    """Check that the kernel lets all folders be watched."""
+    """Check that the kernel lets all folders be watched; of those of a `run` that one itself tells (`check_daemon`)."""
     limit, instances = folders.watch_limits()
-    if not patient.living:
+    holders = {one.id: watched_by(one, patient.state_dir) for one in patient.living}
+    if not patient.living or any(why_late(one, holders[one.id], patient.state_dir) for one in patient.living):
         return
     if limit is None:
         yield ok("watches", "This system has no limit on watched folders that could be read.")
         return
-    wanted = sum(1 if one.watch_files else folders.count_folders(str(one.watch_path)) + 1 for one in patient.living)
-    problem = folders.why_no_inotify()
+    places = {one.id: _places(one) for one in patient.living}
+    wanted = sum(map(len, places.values()))
+    problem = folders.why_refused(path for store, paths in places.items() if not holders[store] for path in paths)
     count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
     if problem:
+        of_instances = "max_user_instances" in problem
+        now = instances if of_instances else limit
+        raised = f"max_user_instances={max(512, 2 * (instances or 0))}"
+        raised = raised if of_instances else f"max_user_watches={max(524_288, limit * 2, wanted * 2)}"
         yield fail(
             "watches",
-            f"The kernel refuses to watch anything more: {problem} (now {instances}).",
-            "sudo sysctl fs.inotify.max_user_instances=512; a file in /etc/sysctl.d keeps it.",
+            f"The kernel refuses to watch all of {count}, with what other programs watch: {problem} (now {now}).",
+            f"sudo sysctl fs.inotify.{raised}; a file in /etc/sysctl.d keeps it. {_SWEPT}",
         )
     elif wanted > limit * 0.8:
         level = fail if wanted > limit else warn
@@ -212,10 +220,16 @@ def check_watches(patient: Patient) -> Iterator[Check]:
             "watches",
             f"{count} to watch, and this user may watch {limit:,} with all programs together.",
             f"sudo sysctl fs.inotify.max_user_watches={max(524_288, wanted * 2)}; a file in /etc/sysctl.d keeps it. "
-            "Until then a sweep every minute finds what is not watched.",
+            f"{_SWEPT}",
         )
     else:
         yield ok("watches", f"{count} to watch; this user may watch {limit:,}.")
+
+
+def _places(store: Store) -> list[str]:
+    """List what is watched of a store that is there."""
+    root = str(store.watch_path)
+    return [root] if store.watch_files else [str(store.watch_path.parent), *folders.all_folders(root)]
 
 
 def check_toast(patient: Patient) -> Iterator[Check]:

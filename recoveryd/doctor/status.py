@@ -25,7 +25,8 @@ class StoreStatus:
     """A store and who watches it.
 
     `watched`: by which `run`; `problem`: why nothing in it is repaired, "" when it is. `locked`: the processes that
-    have its lock, where no `run` is known to and they say nothing of themselves.
+    have its lock, where no `run` is known to and they say nothing of themselves. `late`: why what is written there is
+    noticed once a minute only, in a sentence; "" when at once.
     """
 
     id: str
@@ -33,6 +34,7 @@ class StoreStatus:
     watched: LockOwner | None
     problem: str
     locked: Sequence[int] = ()
+    late: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,14 @@ def watched_by(store: Store, state_dir: Path) -> LockOwner | None:
     return holder if holder is not None and store.id in holder.stores else None
 
 
+def why_late(store: Store, by: LockOwner | None, state_dir: Path) -> str:
+    """Tell, in a sentence, why the `run` that watches a store notices what is written there once a minute only; "" when
+    it does at once.
+    """
+    notes = watchers(paths.lock_dir(state_dir)) if by is not None else ()
+    return next((note.late.get(store.id, "") for note in notes if by is not None and note.pid == by.pid), "")
+
+
 def silent_lockers(config: Config, store: Store, state_dir: Path) -> list[int]:
     """List the processes that have the lock of a store but for the daemons that are known: a lock is one of a folder,
     which may hold several stores, and those say which of them they watch.
@@ -245,7 +255,7 @@ def _store(config: Config, store: Store, state_dir: Path, unlisted: str) -> Stor
     problem = problem or unlisted or _unlisted(store)
     watched = watched_by(store, state_dir)
     locked = () if watched else silent_lockers(config, store, state_dir)
-    return StoreStatus(store.id, generation, watched, problem, locked)
+    return StoreStatus(store.id, generation, watched, problem, locked, why_late(store, watched, state_dir))
 
 
 def _capped(context: Context, stores: Sequence[Store]) -> list[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from itertools import islice
 from recoveryd.core import Check, RecoverydError, __version__, command_line, fail, ok, warn
 from recoveryd.disk import is_left_over
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, silent_lockers, watched_by
+from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, silent_lockers, watched_by, why_late
 from recoveryd.settings import paths
 
 
@@ -65,6 +65,9 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
         if holder is not None and holder.version != __version__:
             says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
             yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
+        elif holder is not None and (late := why_late(one, holder, patient.state_dir)):
+            says = f"{one.root} is looked at once a minute only by the recoveryd that runs ({holder}): {late}"
+            yield warn("daemon", says, f"{command_line('restart')}, once that is mended", one.id)
         elif holder is not None:
             yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
         elif others:

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def shortage(roots: Sequence[str], others: int) -> str | None:
         if watched is None or watched >= wanted:
             return None
         time.sleep(pause)
-    if not watch_is_refused():
+    if not why_refused(["/"]):
         return f"{watched} of {wanted} folders are watched; what is written in the others is noticed once a minute."
     limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "unknown"
     return (
@@ -69,29 +69,20 @@ def shortage(roots: Sequence[str], others: int) -> str | None:
     )
 
 
-def watch_is_refused() -> bool:
-    """Whether the kernel refuses one more watch to this user now."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    fd = libc.inotify_init1(os.O_CLOEXEC)
-    if fd < 0:
-        return True
-    try:
-        return int(libc.inotify_add_watch(fd, b"/", _DELETE_SELF)) < 0 and ctypes.get_errno() == errno.ENOSPC
-    finally:
-        os.close(fd)
-
-
 def count_folders(path: str) -> int:
     """Count the folders that a recursive watch of `path` needs."""
-    total = 1
+    return sum(1 for _ in all_folders(path))
+
+
+def all_folders(path: str) -> Iterator[str]:
+    """Yield the folders that a recursive watch of `path` needs: itself, and all below it."""
+    yield path
     with suppress(OSError), os.scandir(path) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 # Two links mean no folder inside, on most file systems: that saves opening each.
-                total += 1 if entry.stat(follow_symlinks=False).st_nlink == 2 else count_folders(entry.path)
-    return total
+                leaf = entry.stat(follow_symlinks=False).st_nlink == 2
+                yield from (entry.path,) if leaf else all_folders(entry.path)
 
 
 def count_watches() -> int | None:
@@ -119,15 +110,22 @@ def watch_limits() -> tuple[int | None, int | None]:
     return found[0], found[1]
 
 
-def why_no_inotify() -> str:
-    """Tell why no inotify instance can be had now; "" when one can. It is given back at once."""
+def why_refused(paths: Iterable[str]) -> str:
+    """Tell why the kernel does not watch all of these folders now; "" when it does. They are watched for that, and let
+    go at once: the kernel does not tell what other programs have used up.
+    """
     import ctypes
 
-    init = getattr(ctypes.CDLL(None, use_errno=True), "inotify_init1", None)
-    if init is None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, "inotify_init1", None) is None:
         return ""
-    fd = init(os.O_CLOEXEC)
+    fd = libc.inotify_init1(os.O_CLOEXEC)
     if fd < 0:
         return why_not_watched(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
-    os.close(fd)
+    try:
+        for path in paths:
+            if libc.inotify_add_watch(fd, os.fsencode(path), _DELETE_SELF) < 0 and ctypes.get_errno() == errno.ENOSPC:
+                return _REASONS[errno.ENOSPC]
+    finally:
+        os.close(fd)
     return ""

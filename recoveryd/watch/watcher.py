@@ -32,6 +32,7 @@ OnTouch = Callable[[str, str | None], None]
 
 # 6.0 keeps the descriptors of an attempt that failed, so the next one waits.
 _RETRY_S = 3600.0
+_EVERYWHERE = _CHECK, _OBSERVER = "check", "observer"  # what fails for all stores at once, among the paths that do
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Watcher:
         self._places: frozenset[str] = frozenset()  # the roots and all folders above them
         self._replaced: set[str] = set()  # an inode number may be used again at once: identity alone can't tell
         self._bursts: dict[str, Burst] = {}  # by path
-        self._failed: dict[str, tuple[float, str]] = {}  # by path: when to try again, and what was wrong
+        self._failed: dict[str, tuple[float, str]] = {}  # when to try again, and what was wrong
         self._thread = threading.Thread(target=self._recheck, name="recoveryd-watch", daemon=True)
         # It warns of its own races, half a page each time.
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
@@ -103,9 +104,9 @@ class Watcher:
         try:
             work()
         except Exception as error:
-            self._failed["check"] = (0.0, f"Watching could not be resumed: {type(error).__name__}: {error}")
+            self._failed[_CHECK] = (0.0, f"Watching could not be resumed: {type(error).__name__}: {error}")
         else:
-            self._failed.pop("check", None)
+            self._failed.pop(_CHECK, None)
 
     def _check(self) -> None:
         fresh: list[str] = []
@@ -125,15 +126,23 @@ class Watcher:
         observer = self._observer
         return self._thread.is_alive() and (observer is None or observer.is_alive())
 
-    def problems(self) -> list[str]:
-        """List what keeps writes from being noticed at once, a sentence each. Counts folders: not for a busy loop."""
+    def problems(self) -> dict[str, list[str]]:
+        """Tell what keeps writes from being noticed at once: a sentence each, with the ids of the stores of which that
+        goes on. Counts folders: not for a busy loop.
+        """
         with self._lock:
-            found = [reason for _, reason in self._failed.values()]
+            everywhere = [store.id for store in self._stores]
+            found = {
+                reason: everywhere if of in _EVERYWHERE else self._ids([of]) for of, (_, reason) in self._failed.items()
+            }
             lost = {path: have.handler.error for path, have in self._attached.items() if have.handler.error}
-            found += [f"An event of {path} was lost: {error}" for path, error in lost.items()]
+            found |= {f"An event of {path} was lost: {error}": [] for path, error in lost.items()}
             deep = [path for path, have in self._attached.items() if have.wanted.deep]
             shortage = folders.shortage(deep, len(self._attached) - len(deep))
-        return [*found, shortage] if shortage else found
+            return found | {shortage: self._ids(deep)} if shortage else found
+
+    def _ids(self, paths: Iterable[str]) -> list[str]:
+        return [store.id for path in paths for store in self._roots.get(path, ())]
 
     def _recheck(self) -> None:
         while True:
@@ -171,9 +180,9 @@ class Watcher:
         try:
             self._observer = Observer()
         except OSError as error:
-            self._failed["observer"] = 0.0, f"Nothing is watched: {folders.why_not_watched(error)}."
+            self._failed[_OBSERVER] = 0.0, f"Nothing is watched: {folders.why_not_watched(error)}."
             return False
-        self._failed.pop("observer", None)
+        self._failed.pop(_OBSERVER, None)
         self._observer.start()
         return True
 

@@ -35,7 +35,7 @@ from recoveryd.core.errors import ConfigError, RecoverydError
 from recoveryd.core.health_check import Check
 from recoveryd.core.model import Change, Failure, Kind, Outcome
 from recoveryd.disk import private_files
-from recoveryd.disk.locks import StoreLock
+from recoveryd.disk.locks import RunNote, StoreLock
 from recoveryd.doctor import host_checks
 from recoveryd.doctor.checks import CODES, examine, none_failed
 from recoveryd.doctor.examined import Patient
@@ -439,14 +439,31 @@ class TestWatches:
 
     def test_no_instance_left(self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tree = Tree(tmp_path)
-        monkeypatch.setattr(folders, "why_no_inotify", lambda: "inotify instance limit reached")
+        monkeypatch.setattr(
+            folders, "why_refused", lambda _: "inotify instance limit reached, raise max_user_instances"
+        )
         found = one("watches", patient(state, tree.store))
         assert found.level == "fail" and "max_user_instances" in found.next
+
+    def test_a_run_is_asked_what_it_could_not_watch(self, tmp_path: Path, state: Path) -> None:
+        """What is left is its own doing, so nothing is tried beside it."""
+        tree, place = Tree(tmp_path), paths.lock_dir(state)
+        note, why = RunNote(place), f"{tree.store.watch_path} is not watched: inotify watch limit reached."
+        try:
+            with StoreLock(tree.store.lock_path, place, tree.store.id):
+                note.say([tree.store.id], "", {tree.store.id: why})
+                assert of("watches", patient(state, tree.store)) == []
+                found = one("daemon", patient(state, tree.store))
+                assert found.level == "warn" and why in found.says and "once a minute" in found.says
+                note.say([tree.store.id], "")
+                assert {one(code, patient(state, tree.store)).level for code in ("watches", "daemon")} == {"ok"}
+        finally:
+            note.release()
 
     @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
     def test_the_kernel_is_really_asked(self) -> None:
         before = len(list(Path("/proc/self/fd").iterdir()))
-        assert folders.why_no_inotify() == ""
+        assert folders.why_refused(["/", "/nowhere"]) == ""
         assert len(list(Path("/proc/self/fd").iterdir())) == before
         assert all(limit for limit in folders.watch_limits())
 

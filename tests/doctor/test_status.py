@@ -290,7 +290,7 @@ class TestCommand:
             "watched": holder["pid"],
             "problem": "",
         }
-        expected["locked_by"] = []
+        expected |= {"locked_by": [], "late": ""}
         assert store == expected
         assert found["paused"] == {"since": 1.0, "until": None}
         assert (found["repairs"], found["unrepaired"]) == (False, "paused")

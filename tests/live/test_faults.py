@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -229,7 +231,9 @@ _NAMESPACE = ("unshare", "-Ur", "sh", "-c", 'echo 20 > /proc/sys/user/max_inotif
 
 
 def test_watches_that_run_out(tmp_path: Path) -> None:
-    """A limit of 20 in a namespace of its own: the user is told what to raise, and the sweep heals all the same."""
+    """A limit of 20 in a namespace of its own: log, `status` and `doctor` tell what to raise; the sweep heals all the
+    same.
+    """
     asked = [*_NAMESPACE, "true"]
     if shutil.which("unshare") is None or subprocess.run(asked, capture_output=True, check=False).returncode:
         pytest.skip("no user namespace may be made here; tests/watch has the same through a seam")
@@ -244,3 +248,10 @@ def test_watches_that_run_out(tmp_path: Path) -> None:
         told = [line.split(" ", 1)[1] for line in daemon.log.splitlines() if "inotify" in line]
         assert len(told) == len(set(told)), "said once each"
         assert "Traceback" not in daemon.log
+        [store] = json.loads(daemon.run("status", "--json").stdout)["stores"]
+        assert store["watched"] == daemon.pid and "raise fs.inotify.max_user_watches" in store["late"]
+        assert "looked at once a minute only" in daemon.run("status").stdout
+    alone = [*_NAMESPACE, sys.executable, "-m", "recoveryd", "doctor", "--json"]
+    done = subprocess.run(alone, env=daemon.env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    [watches] = [check for check in json.loads(done.stdout)["checks"] if check["code"] == "watches"]
+    assert watches["level"] == "fail" and "fs.inotify.max_user_watches=" in watches["next"], "it tries, where none runs"

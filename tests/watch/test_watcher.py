@@ -79,7 +79,7 @@ def test_start_asks_for_a_look_at_everything_and_then_tells_each_session(store: 
         assert touches.until((store.id, None)) == [(store.id, None)]
         write(store, "ses_1", "msg_1.json")
         touches.until((store.id, "ses_1"))
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 def test_a_new_session_is_told_even_when_its_first_file_is_written_at_once(store: OpencodeFiles) -> None:
@@ -136,7 +136,7 @@ def test_a_store_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
         touches.until((store.id, None))
         write(store, "ses_1", "msg_2.json")
         touches.until((store.id, "ses_1"))
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 @pytest.mark.parametrize("by", ["deleted", "moved"])
@@ -206,7 +206,7 @@ def test_a_path_that_the_system_does_not_look_at_stops_no_other_store(tmp_path: 
     with watching(odd, store) as (watcher, touches):
         write(store, "ses_1", "msg_1.json")
         touches.until((store.id, "ses_1"))
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 def test_a_check_that_fails_is_a_problem_and_the_next_one_tries_again(
@@ -218,7 +218,7 @@ def test_a_check_that_fails_is_a_problem_and_the_next_one_tries_again(
             watcher.check()
             assert any("ZeroDivisionError" in problem for problem in watcher.problems())
         watcher.check()
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 def test_a_symlinked_root_is_watched_where_it_leads(tmp_path: Path) -> None:
@@ -254,11 +254,9 @@ def test_a_watch_limit_is_reported_with_the_setting_to_raise(
     with watching(store) as (watcher, _):
         monkeypatch.setattr(folders, "count_watches", lambda: 1)
         assert [problem for problem in watcher.problems() if "limit" in problem] == [], "it is not reached here"
-        monkeypatch.setattr(folders, "watch_is_refused", lambda: True)
-        assert any(
-            "3 folders, 1 watched" in problem and "fs.inotify.max_user_watches" in problem
-            for problem in watcher.problems()
-        )
+        monkeypatch.setattr(folders, "why_refused", lambda _: "the limit")
+        [(problem, of)] = watcher.problems().items()
+        assert "3 folders, 1 watched" in problem and "fs.inotify.max_user_watches" in problem and of == [store.id]
 
 
 def test_a_folder_that_is_watched_a_moment_after_it_was_made_is_no_problem(
@@ -268,7 +266,7 @@ def test_a_folder_that_is_watched_a_moment_after_it_was_made_is_no_problem(
         right = folders.count_watches()
         counts = iter([1, right])
         monkeypatch.setattr(folders, "count_watches", lambda: next(counts))
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 def test_a_root_that_can_not_be_watched_is_reported_and_not_tried_again_at_once(
@@ -286,7 +284,8 @@ def test_a_root_that_can_not_be_watched_is_reported_and_not_tried_again_at_once(
         watcher.check()
         watcher.check()
         assert len(tries) == 2  # the root, and the folder above it
-        assert any("inotify watch limit reached" in problem for problem in watcher.problems())
+        told = [of for problem, of in watcher.problems().items() if "inotify watch limit reached" in problem]
+        assert sorted(told) == [[], [store.id]], "the folder above says only whether it comes and goes"
         assert touches.rest(0) == []
 
 
@@ -298,10 +297,11 @@ def test_no_observer_at_all_is_reported_and_tried_again(store: OpencodeFiles, mo
         patch.setattr(watch, "Observer", refused)
         watcher = Watcher([store], touches := Touches())
         watcher.start()
-        assert ["fs.inotify.max_user_instances" in problem for problem in watcher.problems()] == [True]
+        [(problem, of)] = watcher.problems().items()
+        assert "fs.inotify.max_user_instances" in problem and of == [store.id]
     watcher.check()
     touches.until((store.id, None))
-    assert watcher.problems() == []
+    assert watcher.problems() == {}
     watcher.stop()
 
 
@@ -320,7 +320,7 @@ def test_writes_to_a_database_are_told_while_the_client_has_it_open(tmp_path: Pa
         (tmp_path / "data" / "auth.json").write_text("x")
         (tmp_path / "data" / "opencode.db-shm.x").write_text("x")
         assert touches.rest() == []
-        assert watcher.problems() == []
+        assert watcher.problems() == {}
 
 
 @pytest.mark.skipif(
@@ -380,7 +380,7 @@ def test_databases_and_a_tree_share_the_watch_of_their_folder(tmp_path: Path) ->
             touches.until((one.id, None))
             shutil.rmtree(tree.root)
             touches.rest()
-            assert watcher.problems() == [], turn
+            assert watcher.problems() == {}, turn
 
 
 def test_while_a_client_streams_hardly_anything_is_told_and_afterwards_everything(
