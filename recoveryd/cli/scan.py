@@ -29,7 +29,7 @@ from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrappe
 from recoveryd.cli.progress import Bar
 from recoveryd.cli.reasons import ended_words
 from recoveryd.cli.repairing import repair_found
-from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
+from recoveryd.clients import Clients, Config, Store, Whose, is_abandoned, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery, follow_moved
@@ -149,7 +149,8 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
-    for store, sessions in _listed(stores_of(config, client_meant(arguments, whose)), arguments, seen):
+    stores = stores_of(config, client_meant(arguments, whose))
+    for store, sessions in _listed(stores, recovery.context.clients, arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = finding_of(store, session, recovery)
@@ -205,23 +206,26 @@ def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, at
 
 
 def _listed(
-    stores: Sequence[Store], arguments: argparse.Namespace, seen: _Seen
+    stores: Sequence[Store], clients: Clients, arguments: argparse.Namespace, seen: _Seen
 ) -> Iterator[tuple[Store, Sequence[str]]]:
     """List each store and its sessions; a named session is looked up. A dead store has none: its client has them
     elsewhere.
 
-    A store that can't be read is told, and does not end the scan of the others.
+    What can't be read is told, be it a store or a part of one, and does not end the scan of the others.
     """
     seen.names += [store.id for store in stores]
+    passed = {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
     if arguments.session:
         found, unread = stores_having(stores, arguments.session)
-        for store_id, error in unread.items():
+        for store_id, error in (unread if found else passed | unread).items():
             _unread(store_id, error, arguments, seen)
         yield from ((store, [arguments.session]) for store in found)
         return
     for store in stores:
         try:
             sessions = [] if is_abandoned(store) else list(store.session_ids())
+            if store.id in passed:
+                _unread(store.id, passed[store.id], arguments, seen)
         except RecoverydError as error:
             _unread(store.id, error, arguments, seen)
         else:

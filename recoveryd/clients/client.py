@@ -23,6 +23,7 @@ from recoveryd.core import (
     Marks,
     Message,
     RecordedError,
+    RecoverydError,
     Refusal,
     Session,
     Wire,
@@ -269,6 +270,9 @@ class Client(Protocol):
 
     def check_server(self) -> Iterator[Check]:
         """Make the checks of `doctor` about the client that listens."""
+
+    def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
+        """Tell what in a store may hold sessions that none of `stores` has, and what to do; None where nothing does."""
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         """Make the checks of `doctor` about faults that only this client has; `now` in ms since the epoch."""

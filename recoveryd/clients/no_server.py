@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recoveryd.clients.client import Asked, Cure, Prompt, Rest
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, Refusal, Session
+from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, RecoverydError, Refusal, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,10 @@ class WithoutServer:
 
     def check_server(self) -> Iterator[Check]:
         yield from ()
+
+    def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
+        del store, stores
+        return None
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         del stores, now

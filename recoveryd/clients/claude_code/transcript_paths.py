@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
@@ -88,6 +89,21 @@ def listed(root: Path, folders: Found = (), deeper: int = DEEPEST - 1) -> Iterat
         raise tree.error_of(error, f"list {root}") from error
     for name in below:
         yield from listed(root, (*folders, name), deeper - 1)
+
+
+def leading_out(root: Path, roots: Sequence[Path]) -> list[Path]:
+    """List the projects of `root` that are symlinks to folders in which transcripts lie, outside of all `roots`. Raises
+    nothing.
+    """
+    found = []
+    with suppress(OSError):
+        for link in sorted(path for path in root.iterdir() if path.is_symlink() and tree.safe_name(path.name)):
+            target = real_path(link)
+            with suppress(OSError):
+                outside = not any(map(target.is_relative_to, roots))
+                if outside and any(session_of((link.name, name)) for name in os.listdir(target)):  # noqa: PTH208 - names
+                    found.append(link)
+    return found
 
 
 def _may_hold(folders: Found, name: str) -> bool:

@@ -273,6 +273,10 @@ class Opencode:
             self.server, self._settings.server_url or "", self.title, versions_tested(self.name)
         )
 
+    def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
+        del store, stores
+        return None
+
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         from recoveryd.clients.opencode import doctor_checks
 

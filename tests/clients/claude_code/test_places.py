@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recoveryd.clients import Config, find_stores
+from recoveryd.clients.claude_code.client import ClaudeCode
 from recoveryd.clients.claude_code.settings import ClaudeCodeSettings
 from recoveryd.clients.claude_code.store import ClaudeCodeTranscripts
 from recoveryd.clients.store import Store, all_written, untouched
@@ -69,6 +70,18 @@ def test_projects_behind_a_symlink_are_found_and_a_project_that_leads_elsewhere_
     (tmp_path / "disk" / "-linked").symlink_to(tmp_path / "elsewhere" / "-p")
     [store] = stores(tmp_path)
     assert list(store.session_ids()) == [session.session]
+    link, there = tmp_path / "disk" / "-linked", tmp_path / "elsewhere" / "-p"
+    (tmp_path / "disk" / "-renamed").symlink_to("-p")
+    client = ClaudeCode(ClaudeCodeSettings())
+    told = client.passed_over(store, [store])
+    assert told is not None and f"{link} (to {there})" in told.message and "-renamed" not in told.message
+    assert f"rm {link} && mv {there} {link}" in told.hint
+    (tmp_path / "works").mkdir()
+    (tmp_path / "works" / "projects").symlink_to(tmp_path / "elsewhere")
+    assert client.passed_over(store, stores(tmp_path, tmp_path / "works")) is None, "another store has them"
+    assert [(check.code, check.level) for check in client.check_stores([(store, store.generation())], 0)] == [
+        ("store", "warn")
+    ]
     notes = tmp_path / ".claude" / "sessions"
     notes.mkdir()
     (notes / f"{os.getpid()}.json").write_text(json.dumps({"sessionId": session.session, "startedAt": 1}))
