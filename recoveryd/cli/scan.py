@@ -29,7 +29,7 @@ from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrappe
 from recoveryd.cli.progress import Bar
 from recoveryd.cli.reasons import ended_words
 from recoveryd.cli.repairing import repair_found
-from recoveryd.clients import Clients, Config, Store, Whose, is_abandoned, stores_having
+from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery, follow_moved
@@ -149,8 +149,7 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
-    stores = stores_of(config, client_meant(arguments, whose))
-    for store, sessions in _listed(stores, recovery.context.clients, arguments, seen):
+    for store, sessions in _listed(stores_of(config, client_meant(arguments, whose)), recovery, arguments, seen):
         seen.sessions += len(sessions)
         for session in bar.over(sessions, len(sessions)):
             finding = finding_of(store, session, recovery)
@@ -206,7 +205,7 @@ def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, at
 
 
 def _listed(
-    stores: Sequence[Store], clients: Clients, arguments: argparse.Namespace, seen: _Seen
+    stores: Sequence[Store], recovery: Recovery, arguments: argparse.Namespace, seen: _Seen
 ) -> Iterator[tuple[Store, Sequence[str]]]:
     """List each store and its sessions; a named session is looked up. A dead store has none: its client has them
     elsewhere.
@@ -214,6 +213,7 @@ def _listed(
     What can't be read is told, be it a store or a part of one, and does not end the scan of the others.
     """
     seen.names += [store.id for store in stores]
+    clients = recovery.context.clients
     passed = {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
     if arguments.session:
         found, unread = stores_having(stores, arguments.session)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from recoveryd.clients import About, Store, lineage
 from recoveryd.diagnose.context import Context
 from recoveryd.settings import ignored
+
+_WORKTREE = re.compile(r"gitdir: (.+)/worktrees/[^/\n]+\n?")
 
 
 def left_alone(context: Context, store: Store, session: str) -> bool:
@@ -37,11 +40,36 @@ def _in_doubt(about: About, folders: list[str]) -> bool:
 
 
 def is_in(folder: str, other: str) -> bool:
-    """Whether a folder lies in another one, as both are spelled or as they really are."""
+    """Whether a folder lies in another one, as both are spelled or as they really are; of a worktree of git also as it
+    lies in the main one.
+    """
     if not (folder.startswith("/") and other.startswith("/")):
         return False
     try:
-        real = PurePath(os.path.realpath(folder)).is_relative_to(os.path.realpath(other))
+        at, of = PurePath(os.path.realpath(folder)), os.path.realpath(other)
+        real = at.is_relative_to(of) or _in_main_worktree(at).is_relative_to(of)
     except ValueError:  # a null character: no folder has that name
         real = False
     return real or PurePath(folder).is_relative_to(other)
+
+
+def _in_main_worktree(folder: PurePath) -> PurePath:
+    """Return where a folder of a worktree of git lies in the main one (gitrepository-layout(5)); else the folder."""
+    for root in (folder, *folder.parents):
+        try:
+            fd = os.open(root / ".git", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return folder
+        try:
+            said = _WORKTREE.fullmatch(os.fsdecode(os.read(fd, 8192)))
+        except OSError:  # a folder: this is the main one
+            return folder
+        finally:
+            os.close(fd)
+        if said is None:
+            return folder
+        git = PurePath(os.path.realpath(root / said[1]))  # the path may be relative
+        return (git.parent if git.name == ".git" else git) / folder.relative_to(root)
+    return folder

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -244,6 +246,29 @@ class TestLeftAlone:
         link.symlink_to(real)
         recorded, named = (link / "src", real) if linked == "the session" else (real / "src", link)
         assert self.alone(tree, tree.stuck(directory=str(recorded)), str(named))
+
+    @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+    @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+    def test_a_worktree_of_git_that_lies_elsewhere(self, tree: Tree, tmp_path: Path, relative: bool) -> None:
+        main, worktree, other = (tmp_path / name for name in ("main", "elsewhere/worktree", "other"))
+        me = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        for what in (
+            ("init", "-q", str(main)),
+            ("init", "-q", str(other)),
+            ("-C", str(main), *me, "commit", "-q", "--allow-empty", "-m", "begun"),
+            ("-C", str(main), "worktree", "add", "-q", str(worktree)),
+        ):
+            subprocess.run(["git", *what], check=True)
+        if relative:  # as git writes it since 2.48, where it is told to
+            (worktree / ".git").write_text("gitdir: ../../main/.git/worktrees/worktree\n")
+        (worktree / "src").mkdir()
+        session = tree.stuck(directory=str(worktree / "src"))
+        state = private_files.make_folder(tmp_path / "state")
+        for named, expected in ((main, True), (main / "src", True), (tmp_path / "elsewhere", True)):
+            assert alone(tree, state, session, str(named)) is expected
+        for named in (main / "docs", other):
+            assert not alone(tree, state, session, str(named))
+        assert not alone(tree, state, tree.stuck(directory=str(other)), str(main))
 
     @pytest.mark.parametrize("by", ["id", "folder"])
     def test_what_a_session_that_is_left_alone_began_is_left_alone_too(self, tree: Tree, by: str) -> None:
