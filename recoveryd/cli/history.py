@@ -144,7 +144,7 @@ def show(arguments: argparse.Namespace) -> int:
         forbids = unsound if unsound is not None and may_forbid(file, unsound) else None
         store = find_store(stores_of(config), ledger, entry.store)
         whose = whose_by(config, ledger)
-        way_back = _way_back(config, ledger, entry, store, forbids) if changes else ""
+        way_back = _way_back(config, ledger, entry, store, forbids) if changes else _way_on(ledger, entry)
     content = whose.content(entry.store)
     data = {**_json(entry, whose), "changes": [{"record": c.key, "diff": diff(content, c)} for c in changes]}
 
@@ -185,6 +185,15 @@ def _way_back(config: Config, ledger: Ledger, entry: Entry, store: Store | None,
     if problem is not None:
         return f"`{back}` would fail now: {problem.message} {problem.hint}".strip()
     return f"To take it back: {back}" + (" (`dry_run` is set: it only shows that)" if config.dry_run else "")
+
+
+def _way_on(ledger: Ledger, entry: Entry) -> str:
+    """Tell how a session is repaired once more that was given up last; "" of any other recovery."""
+    [newest] = ledger.history(1, entry.session, entry.store)
+    if entry.outcome is not Outcome.GAVE_UP or newest.id != entry.id:
+        return ""
+    would, again = (command_line(*what, session=entry.session) for what in (("explain",), ("scan", "--repair")))
+    return f"To repair it once more: {again} (`{would}` says what that would do)"
 
 
 def _about(entry: Entry) -> str:

@@ -30,7 +30,7 @@ from recoveryd.cli.progress import Bar
 from recoveryd.cli.reasons import ended_words
 from recoveryd.cli.repairing import repair_found
 from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
-from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line
+from recoveryd.core import Kind, NotFoundError, RecoverydError, UsageError, command_line, kind_info, why_off
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery, follow_moved
 from recoveryd.settings import ignored, paths
@@ -62,6 +62,7 @@ class _Seen:
     due: list[tuple[int, Store]] = field(default_factory=list)
     others: int = 0
     asked: Mapping[str, str | None] = field(default_factory=dict)  # what was asked for alone, as options of the command
+    off: str = ""  # why the kind that was asked for is never found
     named: bool = False  # by its id: then all is told of it, also where the user wants it left alone
     ahead: list[Finding] | None = None  # those that the next prompt would be refused in, where they are asked for
 
@@ -145,7 +146,7 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
     """Go through all sessions. Each repair that is to be made is shown on `out` as it is found; nothing is written."""
     config = recovery.context.config
     asked = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
-    seen = _Seen(whose, named=bool(arguments.session), asked=asked)
+    seen = _Seen(whose, named=bool(arguments.session), asked=asked, off=_why_off(config, arguments.kind))
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
@@ -181,6 +182,13 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
     if not seen.names:
         seen.none = none_found(config, whose, client_meant(arguments, whose))
     return seen
+
+
+def _why_off(config: Config, kind: Kind | None) -> str:
+    """Tell that what would be of a kind counts as in order, since the configuration does not name it; "" of others."""
+    if kind is None or kind in config.kinds or not kind_info(kind).opt_in:
+        return ""
+    return f"{why_off(kind)}: until it is, no session counts as stuck on it."
 
 
 def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> bool:
@@ -258,6 +266,9 @@ def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
         for finding in (*found, *(seen.ignored if seen.named else ())):
             state = "healed" if finding.healed else "stuck and ignored" if finding.ignored else "stuck"
             _row(out, seen, finding, f", {state}", finding.outlook)
+    if seen.off:
+        out.print()
+        print_wrapped(out, seen.off)
     _show_ahead(out, seen)
     if seen.elsewhere and not diff:
         _show_elsewhere(out, seen.elsewhere)

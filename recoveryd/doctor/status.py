@@ -17,7 +17,7 @@ from recoveryd.settings import Pause, ignored, paths, paused
 
 NOT_READABLE = "not readable"  # in the place of a generation
 # How a `run` was started (`LockOwner.doing`).
-HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "without a terminal"}
+HOW: Mapping[str, str] = {"service": "as a service", "terminal": "in a terminal", "program": "in the background"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,6 +332,36 @@ def test_show_is_what_changed_as_a_diff(tree: Tree, run: Run) -> None:
     assert run("show", "rzzzz")[0] == 3
 
 
+def test_show_of_the_last_repair_in_vain_names_the_way_on(tree: Tree, run: Run) -> None:
+    session = tree.stuck()
+    with Ledger(paths.ledger_file(paths.state_dir())) as ledger:
+        of = Failure(tree.store.id, session, "msg_1", 0)
+        names = [new_id() for _ in range(2)]
+        for name in names:
+            ledger.record(Record(name, of, "", None, "It was repaired 3 times."), Outcome.GAVE_UP)
+    told = [f"recoveryd scan --repair --session {session}" in run("show", name)[1] for name in names]
+    assert told == [False, True], "of the newest alone: behind the others it was answered, or repaired by hand"
+
+
+@pytest.mark.parametrize(
+    ("kind", "kinds", "told"),
+    [
+        ("interrupted_turn", "", True),
+        ("interrupted_turn", "interrupted_turn", False),
+        ("empty_content", "role_order", False),
+    ],
+)
+def test_a_kind_that_is_never_found_as_it_is_configured_says_so(
+    tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, kind: str, kinds: str, told: bool
+) -> None:
+    """All others are listed, also where they are not repaired."""
+    tree.stuck()
+    if kinds:
+        monkeypatch.setenv("RECOVERYD_KINDS", kinds)
+    out = run("scan", "--kind", kind)[1]
+    assert ("recoveryd config set kinds +interrupted_turn" in out) is told
+
+
 def test_of_a_tree_that_its_client_left_the_originals_are_had_as_files(tree: Tree, run: Run, tmp_path: Path) -> None:
     tree.stuck()
     run("scan", "--repair")
