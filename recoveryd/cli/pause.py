@@ -115,7 +115,7 @@ def ignore(arguments: argparse.Namespace) -> int:
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
         if not _is_there(config, what):
-            complain(f"{plain(what)} is not there now; it is ignored once it is. Is it spelled right?", WARNING)
+            complain(f"{plain(what)} is not there now; what is named so is ignored. Is it spelled right?", WARNING)
     data = {"what": what, "ignored": not arguments.remove or still}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
 
