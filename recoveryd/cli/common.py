@@ -12,7 +12,7 @@ from typing import Any
 from recoveryd.cli.output import WARNING, complain
 from recoveryd.clients import Clients, Config, Store, Whose, find_stores, is_empty, may_be_there, whereabouts
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
-from recoveryd.disk import private_files
+from recoveryd.disk import is_read_only, private_files
 from recoveryd.heal import find_store
 from recoveryd.ledger import KnownStores, Ledger, LedgerFile, is_there, peek
 from recoveryd.settings import load, load_sound, paths
@@ -56,10 +56,12 @@ def open_ledger() -> Ledger:
 def known_ledger() -> Ledger:
     """Open the ledger for a command that only asks: the one that is there, else an empty one in memory.
 
-    So it leaves no file behind.
+    So it leaves no file behind. From a disk that went read-only, its originals can be saved.
     """
     path = paths.ledger_file(paths.state_dir())
-    return Ledger(path if is_there(path) else LedgerFile.empty(path))
+    if not is_there(path):
+        return Ledger(LedgerFile.empty(path))
+    return Ledger(LedgerFile.unchanging(path) if is_read_only(path.parent) else path)
 
 
 def stores_of(config: Config, only: str | None = None) -> list[Store]:

@@ -27,7 +27,9 @@ def report(arguments: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise RefusedError(f"{arguments.out} is there already.", "Name another file, or move that one away.") from error
     except OSError as error:
-        raise RecoverydError(f"{arguments.out} can't be written: {error.strerror or error}.") from error
+        raise RecoverydError(
+            f"{arguments.out} can't be written: {error.strerror or error}.", "Name another one."
+        ) from error
     said = (
         f"Wrote {arguments.out}. It holds shapes, lengths and versions, and no content; look at it before you send it."
     )

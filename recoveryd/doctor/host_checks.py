@@ -23,7 +23,7 @@ from recoveryd.tell import Desktop, Toast, can_show
 from recoveryd.watch import folders
 
 _MB = 1_000_000
-_ROOM = "Make room: nothing is repaired that can't be kept in the ledger first."
+_ROOM = "Make room: a repair is kept in the ledger before it is written, and what has no room for both is not made."
 _LITTLE, _FEW = 500 * _MB, 50 * _MB  # bytes; a repair needs far less, a database that grows does not
 _ASK_S = 2.0  # for a service manager
 _LIFT = "To have it repair: without --dry-run, `dry_run = true` and `enabled = false`, in the environment too."
@@ -57,7 +57,7 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
     except RefusedError as error:
         yield fail("state_folder", error.message, error.hint)
         return
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         above = _existing(folder)
         if os.access(above, os.W_OK | os.X_OK):
             yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")

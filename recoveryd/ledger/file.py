@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
 from recoveryd.disk import check_owner, error_code, private_files
@@ -23,7 +25,10 @@ _ENTRIES = """SELECT id, time, store, session, message, title, kind, outcome, ed
 _CONFIRMED = """confirmed IS NOT NULL OR outcome != 'healed'
     OR NOT EXISTS (SELECT 1 FROM image WHERE image.seq = recovery.seq)"""
 KINDS = {kind.value: kind for kind in Kind}
-_PERMISSIONS = "Check the permissions of the file and its folder. Nothing is repaired meanwhile."
+_PERMISSIONS = (
+    "Check the permissions of the file and its folder, and that its disk is not read-only. "
+    "Nothing is repaired meanwhile."
+)
 HINTS = {
     sqlite3.SQLITE_FULL: "Make room on its disk. Nothing is repaired meanwhile.",
     sqlite3.SQLITE_READONLY: _PERMISSIONS,
@@ -53,6 +58,21 @@ class LedgerFile:
         """Make an empty ledger in memory, for commands that only read where there is no ledger at `path`."""
         db = sqlite3.connect(":memory:", isolation_level=None)
         create_tables(db, _APPLICATION_ID)
+        return cls(path, db)
+
+    @classmethod
+    def unchanging(cls, path: Path) -> Self:
+        """Open the ledger on a disk that takes no writes, for commands that only read: no file is made beside it."""
+        with _in_words(path):
+            wal = path.with_name(f"{path.name}-wal")
+            how = "mode=ro" if wal.exists() and wal.stat().st_size else "immutable=1"
+            uri = f"file:{quote(os.fsencode(path))}?{how}"
+            db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                check_file(db, path)
+            except BaseException:
+                db.close()
+                raise
         return cls(path, db)
 
     def close(self) -> None:

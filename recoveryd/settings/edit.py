@@ -149,4 +149,6 @@ def _write(model: type[BaseConfig], path: Path, text: str) -> None:
     try:
         replace(model, path, text)
     except OSError as error:
-        raise RecoverydError(f"{path} can't be written: {error.strerror or error}.") from error
+        raise RecoverydError(
+            f"{path} can't be written: {error.strerror or error}.", "Check its folder and the disk."
+        ) from error

@@ -126,7 +126,8 @@ def file_text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror or error}.") from error
+        hint = "It has to be a file of yours that you can read."
+        raise ConfigError(f"{path} can't be read: {error.strerror or error}.", hint) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}, line {line}: this is not UTF-8.") from error

@@ -98,7 +98,8 @@ def ignored(state_dir: Path) -> tuple[str, ...]:
         return ()
     except (OSError, ValueError) as error:
         hint = "Nothing is repaired until it can be: mend it, or remove it and name again what is to be left alone."
-        raise RecoverydError(f"{ignore_file(state_dir)} can't be read: {error}.", hint) from error
+        why = getattr(error, "strerror", None) or error
+        raise RecoverydError(f"{ignore_file(state_dir)} can't be read: {why}.", hint) from error
     return tuple(str(item) for item in said)
 
 

@@ -178,6 +178,38 @@ def test_on_a_disk_that_is_all_but_full_it_is_made_once_there_is_room(tmp_path: 
     assert told.splitlines() == ["its disk is full, or your quota of it.", "", "made", "ledger.db"]
 
 
+_READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("left", ["whole", "with its log"])
+def test_on_a_disk_that_went_read_only_the_originals_are_had(tmp_path: Path, left: str) -> None:
+    state = tmp_path / "state" / "recoveryd"
+    only_read = ("unshare", "-Urm", "sh", "-c", _READ_ONLY, str(tmp_path / "state"))
+    state.parent.mkdir()
+    asked = [*only_read, "true"]
+    if shutil.which("unshare") is None or subprocess.run(asked, capture_output=True, check=False).returncode:
+        pytest.skip("no disk may be mounted here")
+    with Ledger(tmp_path / "made" / "ledger.db") as ledger:
+        name = heal(ledger)
+        if left == "with its log":
+            shutil.copytree(tmp_path / "made", state)  # as one that is killed leaves it
+    if left == "whole":
+        shutil.copytree(tmp_path / "made", state)
+    before = sorted(state.iterdir())
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        asked = [*only_read, sys.executable, "-m", "recoveryd", *command]
+        return subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
+
+    assert name in run("history", "--json").stdout
+    assert run("ledger", "export", name, "--out", str(tmp_path / "out")).returncode == 0
+    refused = run("ledger", "forget", failure().session, "--yes")
+    assert (refused.returncode, sorted(state.iterdir())) == (1, before), refused.stderr
+    assert "read-only" in refused.stderr
+
+
 def test_a_busy_ledger_is_a_busy_error(ledger: Ledger) -> None:
     ledger.file.db.execute("PRAGMA busy_timeout = 10")
     other = hold(ledger.file.path)
