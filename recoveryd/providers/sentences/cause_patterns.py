@@ -28,7 +28,8 @@ TOO_LARGE = (
     r"|\b(?:request(?!\W(?:header|ur[il]))|entity|payload|content|body|upload|file|message|input|prompt)\b"
     r"[^<>|.]{0,30}(?<!took )\btoo (?:large|long|big)\b)"
 )
-PAGE = rf"<(!doctype )?html\b(?!.{{0,8000}}{TOO_LARGE})"
+HTML = r"<(!doctype )?html\b"
+_PAGE = rf"{HTML}(?!.{{0,8000}}{TOO_LARGE})"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (
     (
@@ -78,7 +79,7 @@ FAMILIES = (
         r"(denied|blocked)|error: the request could not be satisfied)"
         r"|blocked by a gateway or proxy\. you may not have permission"  # OpenCode's, of any page with a 403
         # The AI SDK's and V8's of a page, and JavaScriptCore's, where it is no server's.
-        rf"|json parsing failed: text: {PAGE}|unexpected token '?<'?, \"<(!doctype|html)"
+        rf"|json parsing failed: text: {_PAGE}|unexpected token '?<'?, \"<(!doctype|html)"
         r"|(^|\| )api error: (json parse error: unrecognized token '<'|unexpected token '?<)"
         r"|error code: 10(0\d|10|12|20)\b|proxy authentication required|network authentication required"
         r"|redirected too many times|virtual network/firewall|public access is disabled|check your network settings",

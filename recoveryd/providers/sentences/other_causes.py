@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from recoveryd.core import Cause, RecordedError
-from recoveryd.providers.sentences.cause_patterns import FAMILIES, PAGE, TOO_LARGE
+from recoveryd.providers.sentences.cause_patterns import FAMILIES, HTML, TOO_LARGE
 from recoveryd.providers.sentences.cause_words import WORDS
 
 _BEFORE: dict[object, str] = {  # said before anybody looks at the request
@@ -93,7 +93,8 @@ _SAID_STATUS = re.compile(
     r"(?![.,]\d|\W{0,3}(?:tokens|characters|bytes|messages|items|images|pages)\b)"
 )
 _TOO_LARGE = re.compile(TOO_LARGE)
-_IS_PAGE = re.compile(rf"(^|\| ){PAGE}")  # no provider's API answers with one
+_HTML = re.compile(HTML)
+_IS_PAGE = re.compile(rf"(^|\| ){HTML}")  # no provider's API answers with one
 # The name of a tool, which may be of any words: "no response found for function create_payment".
 _TOOL_NAME = re.compile(
     r"\b(tool|function)((?: |_)(?:call|result|response|use))?( for| of| named| name:?)? [`'\"]?"
@@ -114,9 +115,9 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
         return None
     text = _TOOL_NAME.sub(r"\1\2", text)
     status = error.status if error.status is not None else _said_status(text)
-    # Its client, the status or the words before the page may say that the request is too large.
-    large = error.kind is not None or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _TOO_LARGE.search(text)
-    page = None if large else _IS_PAGE.search(text)
+    if (error.kind is not None or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE) and _HTML.search(text):
+        return None  # too large: what the page says besides, of credentials or a connection, is for people
+    page = None if _TOO_LARGE.search(text) else _IS_PAGE.search(text)
     known = (text, "" if page is not None and status == 403 else by_status.get(status, ""))
     causes = (cause for one in known for pattern, cause in _PATTERNS if pattern.search(one))
     found = (cause for cause in causes if cause is not Cause.FILTER or error.status not in _UNFILTERED)

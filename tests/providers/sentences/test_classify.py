@@ -528,7 +528,7 @@ def test_an_error_in_such_an_event_counts(event: object) -> None:
 
 def test_what_a_client_calls_too_long_is_no_page_of_a_proxy() -> None:
     """OpenCode 1.18 does so of each 413, and keeps no status."""
-    page = "<html><body>Our gateway takes up to 1 MB.</body></html>"
+    page = "<html><body>Our gateway takes up to 1 MB. Questions of your credentials: call us.</body></html>"
     for message in (f"Payload Too Large: {page}", "Payload Too Large", "Request Entity Too Large", page):
         error = read_error({"name": "ContextOverflowError", "data": {"message": message, "responseBody": page}})
         refused = classify(error)
@@ -542,6 +542,8 @@ STYLE = f"<style>{'p{margin:0;padding:0} ' * 40}</style>"
     ("status", "page"),
     [
         (413, "<html><body>Our gateway takes up to 1 MB.</body></html>"),
+        (413, "<html><title>413.1 - Request Entity Too Large</title>Check your credentials and connection.</html>"),
+        (413, "<HTML><TITLE>ERROR: The request could not be satisfied</TITLE><H1>413 ERROR</H1></HTML>"),  # CloudFront
         (413, f"<!DOCTYPE html><html><head>{STYLE}<title>413 Request Entity Too Large</title></head></html>"),
         (400, f"<!DOCTYPE html><html><head>{STYLE}<title>413 Request Entity Too Large</title></head></html>"),
     ],
