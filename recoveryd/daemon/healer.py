@@ -207,7 +207,9 @@ class Healer:
     def _give_up(self, case: Case, verdict: Verdict) -> None:
         """Record and tell, for the last time, that a session had all its recoveries."""
         began, title = root_session(case.store, case.session)
-        step = next_step(case.kind, self._context.clients.of(case.store), case.store, case.session)
+        client = self._context.clients.of(case.store)
+        advice = client.advice(case.store, case.failure, case.kind) if kind_info(case.kind).cleared_by_prompt else ""
+        step = advice or next_step(case.kind, client, case.store, case.session)
         detail = f"{verdict.reason} It is left alone until a prompt is answered: {step}."
         judged = Judged(verdict.state, VERSION, verdict.answered, began)
         self._ledger.record(

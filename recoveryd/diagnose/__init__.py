@@ -20,6 +20,7 @@ from recoveryd.diagnose.earlier_repairs import (
     vain_repairs,
 )
 from recoveryd.diagnose.left_alone import ignored_by, is_in, left_alone
+from recoveryd.diagnose.named_places import as_meant
 from recoveryd.diagnose.needs_user import Needing, NeedsUser
 from recoveryd.diagnose.retry_policy import at_cap, in_vain, judged_state
 from recoveryd.diagnose.triage import Next, Triage, Verdict
@@ -34,6 +35,7 @@ __all__ = [
     "Next",
     "Triage",
     "Verdict",
+    "as_meant",
     "assess",
     "at_cap",
     "case_from_ledger",

@@ -45,6 +45,9 @@ class Finder(Protocol):
     def place_moved(self, recorded: Diagnosis) -> bool:
         """Whether another part may stand at the place that a failure names than did then."""
 
+    def as_meant(self, recorded: Diagnosis) -> Diagnosis:
+        """Return a failure as what it is of, where that is an answer at the end of the request, stored nowhere."""
+
     def ids_started_again(self) -> Diagnosis | None:
         """Find ids because of which the client takes new prompts for old ones, or will."""
 
@@ -132,6 +135,7 @@ def find_cause(look: SessionStatus, recorded: Diagnosis | None, find: Finder) ->
 
 def _by_what_is_stored(look: SessionStatus, recorded: Diagnosis | None, find: Finder) -> Diagnosis | None:
     """Go on with the tree where the client's own doing is not the cause."""
+    recorded = find.as_meant(recorded) if recorded is not None else None
     if look.kept is not None:
         refused = None
         if recorded is not None:

@@ -26,7 +26,7 @@ from recoveryd.diagnose import without_error
 from recoveryd.diagnose.context import Context
 from recoveryd.diagnose.decision_tree import find_cause, standing_failure
 from recoveryd.diagnose.earlier_repairs import as_refused, repaired_later, stored_repair
-from recoveryd.diagnose.named_places import place_moved
+from recoveryd.diagnose.named_places import as_meant, place_moved
 from recoveryd.providers import candidates, other_cause, speaks_of_length
 
 _BROKE_OFF = "The answer broke off: its beginning is stored, so the provider took the history. Send the prompt again."
@@ -98,6 +98,9 @@ class _Finder:
         if message not in self._moved:
             self._moved[message] = place_moved(self._client, self._store, self._context.ledger, recorded)
         return self._moved[message]
+
+    def as_meant(self, recorded: Diagnosis) -> Diagnosis:
+        return as_meant(self._client, self._store, recorded)
 
     def ids_started_again(self) -> Diagnosis | None:
         return self._client.ids_started_again(self._store, self._session, self._context.clock())

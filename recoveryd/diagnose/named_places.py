@@ -1,4 +1,4 @@
-"""Tell whether the place that a failure names still is that of the part that stood there."""
+"""Tell what a failure names by a place: the part that stood there then, another one by now, or nothing stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from recoveryd.clients import Client, Store, is_store_of
-from recoveryd.core import Block, Diagnosis, Edit, Entry, Failure, Json, Outcome, RecoverydError, Session, edited
+from recoveryd.core import (
+    Block,
+    Claims,
+    Diagnosis,
+    Edit,
+    Entry,
+    Failure,
+    Json,
+    Kind,
+    Outcome,
+    RecoverydError,
+    Session,
+    edited,
+    explained_by,
+)
 from recoveryd.ledger import Ledger, Upkeep
 from recoveryd.providers import NO_RULES, Provider, named_block, rules_for
 
@@ -30,6 +44,35 @@ def place_moved(client: Client, store: Store, ledger: Ledger, found: Diagnosis) 
     asked = (wires[0].stored(replace(one.until(failure.message), revert=None)) for one in (then, now))
     stood, stands = (named_block(rules, refused, one) for one in asked)
     return _meant(rules, stood) != _meant(rules, stands)
+
+
+def as_meant(client: Client, store: Store, found: Diagnosis) -> Diagnosis:
+    """Return a failure as what it is of. Where thinking is to begin an answer behind all that is stored, the client put
+    that one there, as OpenCode does at an agent's limit of steps: the request ended with it, and a new prompt goes
+    without.
+    """
+    if found.refused is None or not _ends_request(client, store, found):
+        return found
+    return replace(found, refused=replace(found.refused, kind=Kind.ASSISTANT_PREFILL))
+
+
+def _ends_request(client: Client, store: Store, found: Diagnosis) -> bool:
+    """Whether what is refused stands behind all that is stored, and nothing of that is to be refused alike: it is said
+    with thinking on.
+    """
+    refused, session = found.refused, found.failure.session
+    if refused is None or refused.kind is not Kind.THINKING_BLOCK_ORDER or refused.position is None:
+        return False
+    wires = client.wires(store, found.failure)
+    rules = rules_for(found.failure, wires)
+    if rules is NO_RULES:
+        return False
+    sent = replace(store.load(session).until(found.failure.message), revert=None)
+    asked = [wire.stored(sent) for wire in wires]
+    if any(one.padded or refused.position[0] < len(one.turns) for one in asked):
+        return False
+    thinks, explains = Claims(thinking=frozenset({True})), explained_by(refused.kind)
+    return not any(violation.kind in explains for one in asked for violation in rules.check(one, thinks))
 
 
 def _meant(rules: Provider, block: Block | None) -> tuple[str, str, str, list[Json]] | None:

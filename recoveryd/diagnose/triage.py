@@ -19,7 +19,7 @@ from recoveryd.diagnose.earlier_repairs import (
     unread_repair,
     vain_repairs,
 )
-from recoveryd.diagnose.named_places import place_moved
+from recoveryd.diagnose.named_places import as_meant, place_moved
 from recoveryd.diagnose.retry_policy import Admit, GiveUp, decide_retry, judged_state
 from recoveryd.ledger import Handled
 from recoveryd.providers import VERSION
@@ -111,7 +111,7 @@ class Triage:
         if self.quiet.wait((store.id, session), stamp, SETTLE_S):
             context.clients.of(store).server.prepare()  # it takes a moment, and here is one
             return Verdict(Next.AGAIN, self.quiet.wait((store.id, session), stamp, SETTLE_S) or _SOON_S)
-        if look.newer and found is refused and self._handled(failure):
+        if look.newer and (found is refused or KINDS[kind].cleared_by_prompt) and self._handled(failure):
             return _NOTHING  # nothing was to be done about it, and another prompt is on its way
         return self._guarded(store, found, kind, look.last_answer, judged_state(stamp, context.config))
 
@@ -231,6 +231,9 @@ class _Finder:
 
     def place_moved(self, recorded: Diagnosis) -> bool:
         return place_moved(self._client, self._store, self._context.ledger, recorded)
+
+    def as_meant(self, recorded: Diagnosis) -> Diagnosis:
+        return as_meant(self._client, self._store, recorded)
 
     def _to_be_read(self) -> bool:
         """Whether the session is to be read: as it is now it is not known to be sound."""

@@ -16,6 +16,7 @@ from recoveryd.core import (
     OTHER,
     Change,
     Claims,
+    Diagnosis,
     Entry,
     Failure,
     NotFoundError,
@@ -30,7 +31,7 @@ from recoveryd.core import (
     known_word,
     words,
 )
-from recoveryd.diagnose import Case, Context, diagnose_unsendable
+from recoveryd.diagnose import Case, Context, as_meant, diagnose_unsendable
 from recoveryd.doctor.report_shapes import Shaper, model_in_report
 from recoveryd.heal import Recovery, find_store
 from recoveryd.ledger import KnownStores, Ledger
@@ -129,7 +130,7 @@ def _session(sources: Sources, store: Store, session: Session, shaper: Shaper, e
     failure = _failure(store, session, entry) or (found_now.failure if found_now is not None else None)
     if failure is None:
         return {**made, "failure": None}
-    refused = classify(failure.error)
+    refused = as_meant(client, store, Diagnosis(failure, classify(failure.error))).refused
     if refused is None and entry is not None and entry.kind is not None:
         refused = Refused(entry.kind)
     kind = refused.kind if refused is not None else None

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tests.e2e import replies
+from tests.e2e import replies, thinking_rules
 from tests.e2e.provider import Forced
 from tests.e2e.replies import Reply
 from tests.e2e.signing import Block
+from tests.e2e.strict import merged
 
 SIGNATURE = "messages.1.content.0: Invalid `signature` in `thinking` block"
 # An agent that may take two steps: at the last one the client ends its request with words of the assistant.
@@ -47,6 +48,7 @@ class Stage:
             "task": lambda n: [broken_step, step, end][min(n, 2)](),
             "forever": lambda n: broken_step(),
             "thinking": lambda n: step() if n == 0 else end(),
+            "limit": lambda n: step() if n == 0 else end(),
             "prefill": lambda n: step() if n == 0 else end(),
             "prefill forever": lambda n: step(),
             "child": lambda n: broken_step() if n == 0 else end(),
@@ -67,6 +69,9 @@ class Stage:
         name, on = self._scene(body), (body.get("thinking") or {}).get("type") == "enabled"
         if name == "thinking" and on and self._accepted[name]:
             return Forced(SIGNATURE)
+        if name == "limit" and on:  # of a model that takes words of the assistant's at the end, behind thinking
+            said = thinking_rules.order(merged(body["messages"]))
+            return Forced(said) if said else None
         words = json.dumps(body["messages"])
         return Forced("not today") if name == "busy" and "again" not in words else None
 

@@ -123,13 +123,15 @@ class Director:
         model = {"providerID": "anthropic", "modelID": self.client.model}
         for name in ("task", "forever", "thinking"):
             self.begin(name)
-        for name in ("prefill", "prefill forever"):
+        for name in ("limit", "prefill", "prefill forever"):
             self.begin(name, agent="short", model=model)
         self.begin("child", parent=self.play.sessions["task"])
         self.begin("newer")
         self.begin("stopped")
         self.interrupt()
-        self.wait("not all went on to their end", lambda: all(map(self.ended, ("task", "thinking", "prefill"))))
+        self.wait(
+            "not all went on to their end", lambda: all(map(self.ended, ("task", "thinking", "limit", "prefill")))
+        )
         self.wait("not all were given up", lambda: all(map(self.given_up, ("forever", "prefill forever"))))
         self.wait("not all were left alone", lambda: all(map(self.left, ("child", "start", "newer", "stopped"))))
         time.sleep(2.5)  # in which nothing more may happen
@@ -221,12 +223,15 @@ def test_after_a_second_refusal_thinking_is_turned_off(play: Play) -> None:
     assert text(play.messages["thinking"][-1]) == "finished"
 
 
-def test_what_a_prompt_clears_is_prompted_and_not_edited(play: Play) -> None:
-    assert play.outcomes("prefill") == ["refused"]
-    assert {entry.edits for entry in play.history["prefill"]} == {0}
-    assert play.prompts("prefill") == ["scene: prefill.", "continue"]
-    assert text(play.messages["prefill"][-1]) == "finished"
-    assert {m["info"]["agent"] for m in play.messages["prefill"] if m["info"]["role"] == "user"} == {"short"}
+@pytest.mark.parametrize("name", ["prefill", "limit"])
+def test_what_a_prompt_clears_is_prompted_and_not_edited(play: Play, name: str) -> None:
+    """What the client says at the limit is refused as that, or as a turn of the model's that lacks its thinking."""
+    assert play.outcomes(name) == ["refused"]
+    told = {(entry.kind, entry.edits, "the limit of its agent short" in entry.detail) for entry in play.history[name]}
+    assert told == {("assistant_prefill", 0, True)}
+    assert play.prompts(name) == [f"scene: {name}.", "continue"]
+    assert text(play.messages[name][-1]) == "finished"
+    assert {m["info"]["agent"] for m in play.messages[name] if m["info"]["role"] == "user"} == {"short"}
 
 
 def test_what_a_prompt_does_not_clear_is_given_up(play: Play) -> None:
@@ -234,6 +239,7 @@ def test_what_a_prompt_does_not_clear_is_given_up(play: Play) -> None:
     assert play.prompts("prefill forever") == ["scene: prefill forever.", *["continue"] * 3]
     given_up = play.history["prefill forever"][0]
     assert given_up.detail.startswith("The session was told to go on 3 times and is refused again.")
+    assert "raise or remove the limit of its agent short" in given_up.detail and "/fork" not in given_up.detail
 
 
 def test_what_was_refused_before_the_start_is_healed_and_left_to_its_user(play: Play) -> None:

@@ -49,8 +49,10 @@ from recoveryd.core import (
     Refusal,
     Session,
     Wire,
+    clean,
 )
 
+_NAME_LENGTH = 40  # characters of an agent's name that are told
 _CLEARS_S = 3.0  # after a refusal: it clears within 50 ms (measured), on a machine that is not busy
 
 
@@ -63,6 +65,7 @@ class Opencode:
     edits_shift = False
     mends = ""
     listens = True  # at ports that are looked for
+    speaks_at_limit = True  # at an agent's limit of steps it ends the request with words that are the assistant's
     # Its copy of all (`--fork`) is refused as well, and so is /compact before 1.14 (python -m tests.e2e.next_steps), of
     # too many bytes (413), too: it sends all but old tool outputs. 1.18 compacts by itself then.
     way_back = "go on in a copy: type /fork, and choose the last prompt that was answered"
@@ -97,10 +100,16 @@ class Opencode:
         return [wire for protocol in spoken for wire in wires_of(failure, protocol, sent)]
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
-        """Name the line that has it send the reasoning back, as it does for the makers' own providers.
+        """Name an agent's limit of steps where a request ended with the assistant's words; or the line that has it send
+        the reasoning back, as it does for the makers' own providers.
 
         Where that line was there already, the call never had any: OpenCode 1.1 and 1.2 leave the field out then.
         """
+        if kind is Kind.ASSISTANT_PREFILL and self.speaks_at_limit:
+            agent = clean(self.last_prompt(store.load(failure.session)).agent or "", _NAME_LENGTH)
+            limit = f"raise or remove the limit of its agent {agent}".rstrip()
+            speaks = f"there {self.title} ends a request with the assistant's words"
+            return f"{limit} (`steps`, or `maxSteps`), if it has one: {speaks}"
         custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
         names = f"{failure.model} {failure.called}".lower()
         if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", names):

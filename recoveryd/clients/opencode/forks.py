@@ -113,6 +113,7 @@ class ForkedOpencode(Opencode):
         self._more = more
         self.name = fork.name
         self.title = fork.title
+        self.speaks_at_limit = fork.form is not FORK  # Kilo 7.7.9 puts these words behind the user's
         super().__init__(OpencodeSettings(), minutes, clock)
 
     def stores(self, env: Mapping[str, str]) -> Sequence[Store]:

@@ -12,8 +12,8 @@ from recoveryd.providers.sentences.sizes import compiled
 SURE = read(
     """
 none
-  Anthropic's system: system: text content blocks must be non-empty | system#text: cache_control cannot be set
-  Anthropic's system: system: text content blocks must contain non-whitespace text
+  Anthropic's system: system#: text content blocks must be non-empty | system#text: cache_control cannot be set
+  Anthropic's system: system#: text content blocks must contain non-whitespace text
   Anthropic's system: system#text: text content blocks must be non-empty | system#cache_control cannot be set
   Anthropic's system: system#text: text content blocks must contain non-whitespace text
   Anthropic, of where a cache is wanted: cache_control * extra inputs are not permitted

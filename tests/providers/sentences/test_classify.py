@@ -338,6 +338,7 @@ def test_sentences_of_gateways_and_servers_that_were_met_later(text: str, kind: 
         "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34238.",
         "system: text content blocks must be non-empty",
         "system.0.text: text content blocks must contain non-whitespace text",
+        "system.0: text content blocks must be non-empty",
         "system.1.text: cache_control cannot be set for empty text blocks",
         "system: cache_control cannot be set for empty text blocks",
         "tools.3.custom.input_schema: JSON schema is invalid",
