@@ -177,7 +177,8 @@ FAMILIES = (
         r"|only supports function tools|body \| tools\b|tools (param requires|with mixed)|maximum tools limit"
         r"|(tools?|function) (use|calls?|calling)\W{1,3}((is|are) )?(not (supported|enabled)|unsupported)"
         r"|not support (tools?|function calling)\b|parse grammar|json schema conversion failed"
-        r"|function name is duplicated|functiondeclaration",
+        r"|function name is duplicated|functiondeclaration|only allowed when tools are specified"
+        r"|expects the .?tools=.? param",
         Cause.TOOLS,
     ),
     (

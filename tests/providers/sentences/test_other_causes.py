@@ -104,6 +104,8 @@ def _page(status: int, body: str) -> dict[str, Any]:
         ({"message": "Tool choice is none, but model called a tool", "code": "tool_use_failed"}, "just made"),
         ("tools: Tool names\n       must be unique.", "tools"),
         ("tools.3.custom.input_schema: JSON schema is invalid", "tools"),
+        ("Tool choice is only allowed when tools are specified.", "tools"),
+        ("litellm.UnsupportedParamsError: Anthropic expects the `tools=` param to be passed in.", "tools"),
         ("X-OpenAI-Internal-Codex-Responses-Lite only supports function tools, custom tools, and client-", "tools"),
         ("Invalid 'input[0].tools[0].description': empty string.", None),  # Codex stores these in the thread
         ("`max_tokens` must be greater than `thinking.budget_tokens`.", "setting"),
