@@ -247,9 +247,9 @@ class Client(Protocol):
         `since`: seconds since the epoch.
         """
 
-    def sends_besides(self, store: Store, session: str) -> str:
-        """Tell what it takes for a record of a session that is not read as one here, and what to do, as a clause; ""
-        where there is none: else nothing can be proved of the next request.
+    def sends_unknown(self, store: Store, failure: Failure) -> str:
+        """Tell why what it sends of the session of `failure` is not known here, and what to do, as a clause: nothing
+        can be proved of its next request then. "" where it is known.
         """
 
     def takes_prompts(self, store: Store, session: str) -> bool:

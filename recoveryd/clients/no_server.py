@@ -76,9 +76,9 @@ class WithoutServer:
         del store, session, failure, since
         return False
 
-    def sends_besides(self, store: Store, session: str) -> str:
+    def sends_unknown(self, store: Store, failure: Failure) -> str:
         """Say nothing: all that it reads of a session is one file."""
-        del store, session
+        del store, failure
         return ""
 
     def asks_its_maker(self, session: Session, failure: Failure) -> bool:

@@ -117,8 +117,8 @@ class Proposer:
         if KINDS[case.kind].stopped:
             known = self._clients.shortening(case.store, session, case.failure, self._marks(case))
             return Refusal(why_left_over(known, KINDS[case.kind].unrepaired))
-        if besides := self._clients.of(case.store).sends_besides(case.store, session.id):
-            return Refusal(besides)
+        if unknown := self._clients.of(case.store).sends_unknown(case.store, case.failure):
+            return Refusal(unknown)
         return self._cured(case, session) if KINDS[case.kind].cured_by_client else self._editing(case, session, earlier)
 
     def heed(self, case: Case) -> None:

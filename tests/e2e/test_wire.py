@@ -127,7 +127,7 @@ def test_an_oddity_is_rebuilt(captures: Captures, name: str) -> None:
     ],
 )
 def test_the_copy_of_a_part_is_sent_too_or_nothing_is(captures: Captures, kind: str, name: str, many: int) -> None:
-    """By then the session is left alone (`Client.sends_besides`). Of the copy of a message nothing is sent."""
+    """By then the session is left alone (`Client.sends_unknown`). Of the copy of a message nothing is sent."""
     made = SessionBuilder()
     asked = made.user("asked once")
     made.assistant("done")

@@ -39,6 +39,7 @@ UNKNOWN = [
     ),
     ("my-gateway", "my-model", f"http://127.0.0.1:4000{CHAT}"),
 ]
+UNSIGNED = "messages.3.content.0.thinking.signature: Field required"
 WORDS = {
     "tool_result_missing": MISSING,
     "empty_content": "messages: text content blocks must be non-empty",
@@ -282,3 +283,27 @@ def test_a_model_that_takes_no_images_is_named_and_no_fault_of_the_history() -> 
     assert said(words) is None
     told = other_cause(read_error({"name": "APIError", "data": {"message": words, "statusCode": 400}}))
     assert told is not None and "takes no images" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"RequestExecutor.execute: Provider request failed with HTTP 400: {UNSIGNED}",
+        "ProviderShared.request: Anthropic Messages does not support media type application/pdf",
+    ],
+)
+def test_a_client_that_asked_without_an_sdk_is_named_and_its_sound_thinking_stays(
+    tree: Tree, bench: Bench, words: str
+) -> None:
+    """It sends the thinking that nobody signed, where the SDK leaves it out: no signed one is to blame (1.18.34)."""
+    made = SessionBuilder(int(time.time() * 1000) - 60_000)
+    made.user("go")
+    made.assistant(reasoning("sound"), "done")
+    made.user("and?")
+    made.assistant(reasoning("cut off", signature=None), "half")
+    made.failed("continue", {"name": "UnknownError", "data": {"message": words}})
+    write_tree(made.planted(), tree.root)
+    before = tree.files()
+    event = bench.attempt(tree, made.planted().id)
+    assert (event.outcome, tree.files()) == (Outcome.REFUSED, before)
+    assert "OPENCODE_EXPERIMENTAL_NATIVE_LLM" in event.detail

@@ -16,6 +16,7 @@ from recoveryd.clients.opencode import (
     wrapped_ids,
 )
 from recoveryd.clients.opencode.configured_sdks import asks_its_maker, file_of, sends_reasoning_back
+from recoveryd.clients.opencode.error_record import by_own_runtime
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
 from recoveryd.clients.opencode.protocols import protocol_of
@@ -251,11 +252,16 @@ class Opencode:
             return ""
         return "the prompt that was refused since was on its way by then: prompt it again"
 
-    def sends_besides(self, store: Store, session: str) -> str:
+    def sends_unknown(self, store: Store, failure: Failure) -> str:
         """Tell of the copy of a part that another program left beside it, say: 1.1 sends it, too, or nothing at all
-        (seen). That of a message has no parts, and nothing of it is sent.
+        (seen). That of a message has no parts, and nothing of it is sent. Or of the client's own way to ask a provider,
+        without an SDK, which merges no messages and sends thinking that nobody signed (1.18.34).
         """
-        found = of_opencode(store).strangers(session)
+        if by_own_runtime(failure.error):
+            switch = f"{self.name.upper()}_EXPERIMENTAL_NATIVE_LLM"
+            sends = f"{self.title} was started with {switch}, and what it sends then is not known to recoveryd"
+            return f"{sends}: start it without, and prompt the session again"
+        found = of_opencode(store).strangers(failure.session)
         foreign = next((name for name in found if not name.startswith("message/") or not name.endswith(".json")), "")
         takes = f"{self.title} takes {foreign} for a record of its own, which recoveryd does not know"
         return f"{takes}: move it out of {store.root}, and prompt the session again" if foreign else ""

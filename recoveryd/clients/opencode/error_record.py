@@ -4,6 +4,7 @@ answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from recoveryd.core import Cause, Failure, Json, Kind, RecordedError, Session, parsed, texts_of
@@ -18,6 +19,8 @@ _BY_NAME: Mapping[str, Kind | None] = {
 }
 # Its names for what is no fault of the history, and which its words need not tell.
 _CAUSES: Mapping[str, Cause] = {"ContentFilterError": Cause.FILTER}
+# How the words begin that it puts before a provider's, or says itself, where it asks without an SDK (1.18.34).
+_OWN_RUNTIME = re.compile(r"(?:RequestExecutor|ProviderShared)\.\w+: ")
 # What the user or the model wrote, and the transport: never the provider's own words.
 _BESIDES = frozenset({"requestbodyvalues", "requestbody", "responseheaders", "headers", "url", "stack"})
 
@@ -42,6 +45,11 @@ def read(error: object) -> RecordedError:
         url=request_address(record),
         answered=bool(status or data.get("responseBody")),
     )
+
+
+def by_own_runtime(error: RecordedError) -> bool:
+    """Whether OpenCode asked the provider without an SDK, as it does where the environment tells it to."""
+    return any(_OWN_RUNTIME.match(text) for text in error.texts)
 
 
 def _of_stream(data: Json) -> int | None:
