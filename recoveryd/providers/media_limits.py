@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from recoveryd.core import Block, Claims, Json, Limit, Refused, Request
 
 LEAST_BASE64 = 5 * 1024 * 1024  # characters of one, that each provider takes, as far as is known
 
+_LEAST_MB = 10**6 / 2**20  # how much less a megabyte may be than is counted
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
 
 _WHY: Mapping[Limit | None, str] = {
@@ -50,15 +51,51 @@ def only_new(request: Request, held: Sequence[Media]) -> Sequence[Media]:
     return new if len(new) == 1 else ()
 
 
+def believed(
+    refused: Refused, request: Request, placed: Sequence[Media], held: Sequence[Media], found: Iterable[Block]
+) -> Sequence[Media]:
+    """Choose of `placed`, which stand at the place that an error names, those that may be meant: plugins add and drop
+    messages of a request, so another may have stood there.
+
+    Not one that is lighter than the number of bytes that is named, and not one that the model that is asked has
+    answered, where another of `held` is new; none where the rules find a new one, in a block of `found`: what is meant
+    besides, the next refusal names. How many pixels a side may have depends on how many images there are: there an
+    answered one may be meant, unless the rules find any. What is to be fetched may be gone since: that is believed. So
+    are all where the session does not tell which model answered.
+    """
+    found = [*found]
+    new = {block.part_id for block, _ in new_of(request, held)}
+    if refused.over is Limit.BYTES:
+        placed = [one for one in placed if _is_fetched(one[1]) or not _is_lighter(one[1], refused.limit)]
+    if refused.over is Limit.SIDES:
+        return () if found else placed
+    if not request.models_told or not new:
+        return placed
+    unexplained = new.isdisjoint(block.part_id for block in found)
+    return [one for one in placed if _is_fetched(one[1]) or (unexplained and one[0].part_id in new)]
+
+
+def _is_lighter(source: Json, limit: int) -> bool:
+    """Whether an image has fewer than so many bytes, however these and a megabyte are counted."""
+    return len(str(source.get("data") or source.get("image_url") or "")) < limit * _LEAST_MB
+
+
+def _is_fetched(source: Json) -> bool:
+    """Whether the provider is to fetch an image or document itself."""
+    place = str(source.get("image_url", ""))
+    return source.get("type") in ("url", "file") or "file_id" in source or place.startswith(("http://", "https://"))
+
+
 def unreadable(refused: Refused, request: Request, held: Sequence[Media]) -> Sequence[Media]:
     """Return what an error means that says of one image or document that it can't be read, and not of which: the only
-    one, or the only one that no answer stands behind. Where none stands at the place that is named, it is another
-    request than is known: then the only one, and only if it is new.
+    one, or the only one that no answer stands behind. Where none that may be meant stands at the place that is named,
+    it is another request than is known: then the only new one, and where the session does not tell which model
+    answered, only if there is no other.
     """
     if not refused.of_one or refused.of_none or refused.sort == "file":  # sound, or a film, which is not among `held`
         return ()
     if refused.position is not None:
-        held = new_of(request, held) if len(held) == 1 else ()
+        held = new_of(request, held) if request.models_told or len(held) == 1 else ()
     found = only_new(request, held)
     return [one for one in found if not refused.media_types or one[1].get("media_type") in refused.media_types]
 

@@ -6,8 +6,10 @@ provider binds thinking to what stands before it: it accepts only what the plain
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,12 @@ from tests.e2e.daemon import Daemon, healing
 from tests.e2e.harness import Harness, Outcome, settle
 from tests.e2e.heals import Healed, collect, words
 from tests.e2e.install import JSON_STORE, UnavailableError, versions
+from tests.e2e.media import data_url, png
+from tests.e2e.provider import Forced
+from tests.e2e.strict import merged
 from tests.shapes import BROKEN, HEALTHY, Shape, is_old
+from tests.support.build import SessionBuilder
+from tests.support.parts import file
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -39,6 +46,16 @@ def shapes_of(version: str) -> list[Shape]:
     return [shape for shape in found if is_old(version) or shape.newer != "slow"]
 
 
+# Drops the oldest prompt of a session that asks for it, with its answer, as plugins that save tokens do.
+DROPS = """export const Drops = async () => ({
+  "experimental.chat.messages.transform": async (_, { messages }) => {
+    if (JSON.stringify(messages).includes("drop the oldest")) messages.splice(0, 2)
+  },
+})
+"""
+NO_IMAGE = "image.source.base64.data: Could not process image"
+DAMAGED = png(4, 9) + b"damaged further in"
+
 Rows = list[tuple[object, ...]]
 Undone = tuple[Healed, int, Rows, Rows]  # the code of `undo`, and the rows before the repair and after the undo
 
@@ -58,6 +75,9 @@ class Played:
 @pytest.fixture(scope="module", params=VERSIONS)
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     root = tmp_path_factory.mktemp("versions")
+    plugins = root / "client" / "config" / "opencode" / "plugin"
+    plugins.mkdir(parents=True)
+    (plugins / "drops.js").write_text(DROPS)
     try:
         with healing(root, str(request.param), bound=True) as (harness, daemon):
             yield _play(harness, daemon, str(request.param))
@@ -159,6 +179,37 @@ def test_undo_restores_the_rows_exactly(played: Played) -> None:
     for healed, code, before, after in played.undone:
         assert code == 0, healed.tell()
         assert before == after, healed.shape.name
+
+
+def test_a_place_that_a_plugin_moved_costs_no_sound_image(played: Played) -> None:
+    """An answered image stands at it in the store."""
+    built = SessionBuilder(title="dropped")
+    for side in (4, 5, 6):
+        built.user("drop the oldest", file(data_url(png(4, side)), filename=f"{side}.png"))
+        built.assistant("seen")
+    built.user("and this", file(data_url(DAMAGED), filename="damaged.png"))
+    harness, session = played.harness, played.harness.plant(built.planted())
+    harness.provider.force_when(_damaged)
+    try:
+        refused = harness.prompt(session)
+        assert [request.refused for request in refused.requests] == [f"messages.4.content.1.{NO_IMAGE}"]
+        [entry] = played.daemon.wait_settled([session])[session]
+        assert (entry["kind"], entry["outcome"]) == ("media_rejected", "healed"), entry
+        assert harness.prompt(session).accepted
+    finally:
+        harness.provider.force_when(None)
+    parts = [part for message in harness.client.messages(session) for part in message["parts"]]
+    assert [part["filename"] for part in parts if part["type"] == "file"] == ["4.png", "5.png", "6.png"]
+
+
+def _damaged(body: dict[str, Any]) -> Forced | None:
+    """Refuse an image as the provider does that decodes all of it, at its place in what was sent."""
+    coded = base64.b64encode(DAMAGED).decode()
+    for at, message in enumerate(merged(body["messages"])):
+        for index, block in enumerate(message["content"]):
+            if (block.get("source") or {}).get("data") == coded:
+                return Forced(f"messages.{at}.content.{index}.{NO_IMAGE}")
+    return None
 
 
 def test_the_daemon_met_no_fault_of_its_own(played: Played) -> None:

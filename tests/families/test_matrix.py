@@ -485,6 +485,31 @@ def test_of_several_pictures_of_a_prompt_only_the_one_that_is_named_goes(family:
     assert [(edit.after or {})["text"].split(" was")[0] for edit in made] == ["[The image 4.png"]
 
 
+@pytest.mark.parametrize("family", ["openai", "azure", "vertex-claude", "bedrock"])
+@pytest.mark.parametrize("place", ["messages.0.content.1", "messages.2.content.1", "messages.8.content.1"])
+def test_a_place_that_a_plugin_moved_is_not_believed(family: str, place: str) -> None:
+    """It is that of an image that was answered, or of none: the new one is meant, if there is but one."""
+    said = f"{place}.image.source.base64: Could not process image"
+    if family in ("openai", "azure"):
+        at = int(place.split(".")[1]) + 1
+        said = (
+            f"Invalid 'input[{at}].content[1].image_url'. Expected a base64-encoded data URL with an image MIME type."
+        )
+    for new in (SHOTS[2:], [SHOTS[2], file(data_url(png(7, 7)))]):
+        builder = SessionBuilder(seed=1)
+        for shot in SHOTS[:2]:
+            builder.user("look", shot)
+            builder.assistant("seen")
+        asked = builder.user("and these", *new)
+        session = as_session(FAMILIES[family].dressed(builder.planted()))
+        made = planned(FAMILIES[family], session, "new", said)
+        if len(new) > 1:
+            assert isinstance(made, Refusal) and made.reason.startswith("it is not known which image or document")
+            continue
+        assert not isinstance(made, Refusal), made
+        assert [(edit.message_id, edit.action) for edit in made] == [(asked["id"], "take_out_media")]
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("place", "gone"), [("input[9].content[2]", "two"), ("input[11].content[2]", "four")])
 def test_a_place_is_counted_with_the_images_that_the_client_cleared_since(form: str, place: str, gone: str) -> None:
@@ -503,7 +528,7 @@ def test_a_place_is_counted_with_the_images_that_the_client_cleared_since(form: 
     builder.assistant("fine")
     builder.user("look", shot("one", 1), shot("two", 2))
     builder.assistant("seen")
-    builder.user("and these", shot("three", 3), shot("four", 4))
+    builder.user("and these", *([shot("three", 3), shot("four", 4)] if gone == "four" else ()))
     session = as_session(FAMILIES["azure"].dressed(builder.planted()))
     newest = session.messages[-1].created
     calls = [(message.id, part) for message in session.messages for part in message.parts if part.type == "tool"]

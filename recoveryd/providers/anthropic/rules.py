@@ -21,13 +21,22 @@ from recoveryd.core import (
     Request,
     Turn,
     Violation,
+    from_base64,
     kind_info,
     media_of,
 )
 from recoveryd.providers.anthropic.block_rules import check_blocks
 from recoveryd.providers.anthropic.endpoint import OWN_LIMITS
 from recoveryd.providers.anthropic.media import sources
-from recoveryd.providers.media_limits import LEAST_BASE64, Media, claimed_fault, not_answered, too_many, unreadable
+from recoveryd.providers.media_limits import (
+    LEAST_BASE64,
+    Media,
+    believed,
+    claimed_fault,
+    not_answered,
+    too_many,
+    unreadable,
+)
 
 # Whose sentences of a signature mean that of thinking ("": it was told without words). Others sign calls as well: no
 # thinking of Claude's answers what they say.
@@ -70,10 +79,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
             return Claims()
         if alone := _blank_thinking(refused, request) or _late_thinking(refused, request):
             return Claims(accused=frozenset(b.part_id for b in alone), alone=True)
-        thinking = [b.part_id for b in request.blocks() if b.is_thinking]
-        known = named is not None and named.part_id in thinking
-        rejected = thinking[thinking.index(named.part_id) :] if named is not None and known else thinking
-        return Claims(accused=frozenset(rejected))
+        thinking = [block for block in request.blocks() if block.is_thinking]
+        return Claims(accused=frozenset(b.part_id for b in thinking[_first_rejected(refused, thinking, named) :]))
     if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
     if refused.over is Limit.NUMBER:
@@ -81,11 +88,32 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         held = [(b, source) for b in request.blocks() for source in sources(b.body, sort)]
         return Claims(media=frozenset(media_of(*one) for one in too_many(refused, held)), over=refused.over)
     told = Claims(image_bytes=_most_bytes(refused))
-    found = {v.block.part_id if v.block else "" for v in check(request, told) if v.kind is refused.kind}
-    unknown = [named] if named is not None and named.part_id not in found else []
+    found = [v.block for v in check(request, told) if v.kind is refused.kind and v.block]
+    unknown = [named] if named is not None and named.part_id not in {block.part_id for block in found} else []
     placed = [(block, source) for block in unknown for source in _named_media(refused, block.body)]
+    held = [(b, source) for b in request.blocks() for source in sources(b.body, refused.sort)] if placed else []
+    placed = [*believed(refused, request, placed, held, found)]
     meant = placed if found else _meant(refused, request, placed)
     return replace(told, media=frozenset(media_of(*one) for one in meant), over=refused.over)
+
+
+def _first_rejected(refused: Refused, thinking: Sequence[Block], named: Block | None) -> int:
+    """Return the index of the first thinking that an error rejects: of what it names, or of what nobody's signature is,
+    if that stands before it: the provider names the first, so another stood at the place. 0 where nothing tells.
+    """
+    place = named.part_id if named is not None else None
+    known = next((at for at, block in enumerate(thinking) if block.part_id == place), None)
+    if known is not None and not _is_signed(thinking[known]):
+        return known
+    torn = next((at for at, block in enumerate(thinking) if not _is_signed(block)), None)
+    told = [at for at in (known, torn) if at is not None]
+    return min(told) if told and refused.position is not None else 0
+
+
+def _is_signed(thinking: Block) -> bool:
+    """Whether what signs thinking, or hides it, is the base64 that each of Anthropic's is."""
+    seal = thinking.body.get("signature" if thinking.type == "thinking" else "data")
+    return isinstance(seal, str) and seal != "" and from_base64(seal) is not None
 
 
 def _blank_thinking(refused: Refused, request: Request) -> Sequence[Block]:

@@ -6,11 +6,12 @@ it, or half of it, is refused like all of it. What the rules find in one item th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from recoveryd.core import Block, Claims, Json, Kind, Limit, Refused, Request, media_of
-from recoveryd.providers.media_limits import Media, not_answered, too_large, too_many
+from recoveryd.providers.media_limits import Media, believed, new_of, not_answered, only_new, too_large, too_many
 from recoveryd.providers.openai import media
 from recoveryd.providers.openai.items import (
     ENCRYPTED,
@@ -27,6 +28,7 @@ from recoveryd.providers.openai.items import (
 )
 from recoveryd.providers.openai.media import images, sources
 
+_VALUE = re.compile(r"[a-z]+(?:_[a-z]+)*")  # the type of an item; ids have digits
 _ROOM = 16 * 1024  # bytes that are left for the prompts to come
 
 
@@ -109,7 +111,7 @@ def _unreadable(refused: Refused, request: Request, blocks: list[Block], named: 
     encrypted = [block for block in blocks if block.type in ENCRYPTED]
     if refused.field:  # that is not there, or another part of it
         meant = _encrypted_at(refused, request, encrypted, named)
-        return [block for block in meant if block.type == "reasoning" or _may_be_said(refused, block.body)]
+        return [block for block in meant if _may_be_said(refused, block)]
     reasoning = [block for block in encrypted if block.type == "reasoning"]
     compacted = [block for block in encrypted if block.is_summary]
     spoken = [block for block in compacted if any(_is_named(block.body, name) for name in refused.names)]
@@ -131,12 +133,14 @@ def _encrypted_at(
     return meant if len(meant) == 1 else ()
 
 
-def _may_be_said(refused: Refused, body: Json) -> bool:
-    """Whether an error may speak of this summary: it has no other field that is read, and what is missing is not
-    there. Else another item stood in its place.
+def _may_be_said(refused: Refused, item: Block) -> bool:
+    """Whether an error may speak of this reasoning or summary: what is missing is not there, and a summary has no other
+    field that is read. Else another item stood in its place.
     """
     lacks = "missing" in refused.said or "empty" in refused.said
-    return refused.field == "encrypted_content" and not (lacks and body.get("encrypted_content"))
+    if refused.field != "encrypted_content":
+        return item.type == "reasoning"
+    return not (lacks and item.body.get("encrypted_content"))
 
 
 def _is_named(body: Json, name: str) -> bool:
@@ -181,6 +185,8 @@ def _types_at(refused: Refused, request: Request, named: Block | None) -> set[st
     """Return the type of the item at the place of an error. Where that may count from further on, it is told only where
     all that may be meant, and that not everybody takes, is of one type: a call's output goes with its call.
     """
+    if any(_VALUE.fullmatch(name) for name in refused.names):
+        return set()  # that of none that is known: another item stood there
     if not refused.continued or refused.position is None:
         return {named.type} if named is not None else set()
     found = {block.type for block in request.may_be_behind(*refused.position)} - TAKEN_BY_ALL
@@ -207,7 +213,8 @@ def _images(
     or too many bytes; of one too large, as `too_large` says; or else all that no answer stands behind, unless the words
     may mean none.
 
-    Where a place is named and none stands there, another is meant only if there is no third.
+    Where a place is named and none that may be meant stands there, another is meant only if there is no third, or it is
+    the only new one and the session tells which model answered.
     """
     held = [(block, part) for block in blocks for _, part in _pictures(block.body)]
     if refused.over is Limit.REQUEST:
@@ -218,11 +225,14 @@ def _images(
         yield from many
         return
     if refused.position is not None:
-        meant = list(_at_place(named, refused.position[1])) if named is not None else []
+        placed = list(_at_place(named, refused.position[1])) if named is not None else []
+        faulty = [block for block, part in held if media.media_fault(part)]
+        meant = list(believed(refused, request, placed, held, faulty))
         if any(media.is_misnamed(part) for _, part in meant):
             meant = [one for one in held if one in meant or media.is_misnamed(one[1])]
         if meant or len(held) > 1:
-            yield from meant
+            alone = request.models_told and refused.over is None and not faulty
+            yield from meant or (only_new(request, new_of(request, held)) if alone else ())
             return
     if refused.over is not None:
         yield from too_large(refused, request, held, media.part_bytes)

@@ -405,6 +405,75 @@ def test_what_an_error_names_is_meant_beside_what_the_rules_find() -> None:
     assert meant("Could not process image", None) == set(), "the rules find one"
 
 
+SEEN = [words("seen")]
+INVALID_SIGNATURE = "messages.3.content.0: Invalid `signature` in `thinking` block"
+TORN = "messages.{}.content.0.image.source.base64.data: Could not process image"
+
+
+def placed(said: str, *turns: list[Body], by_others: frozenset[str] = frozenset(), told: bool = True) -> set[str]:
+    """The parts that this error means of a request that tells which model answered."""
+    refused = classify(read_error({"name": "APIError", "data": {"message": said}}))
+    assert refused is not None and refused.position is not None
+    sent = replace(wire(*turns), models_told=told, by_others=by_others)
+    named = wire(*turns).at(*refused.position)  # of what was sent then: other blocks of the same parts
+    return {part for part, _ in claims(refused, sent, named).media}
+
+
+def test_a_place_where_an_answered_image_stands_is_another_where_one_is_new() -> None:
+    """Plugins add and drop messages of a request, and a place counts what was sent."""
+    one, two, three, four = (media("image", png(4, 4 + n), "image/png") for n in range(4))
+    turns = [one], SEEN, [two], SEEN
+    assert placed(TORN.format(2), *turns, [three]) == {"4.0"}, "messages were dropped"
+    assert placed(TORN.format(6), *turns, [three]) == {"4.0"}, "messages were added"
+    assert placed(TORN.format(2), *turns, [three, four]) == set(), "it is not known which"
+    assert placed(TORN.format(4), *turns, [three, four]) == {"4.0"}
+    assert placed(TORN.format(2), *turns, GO) == {"2.0"}, "none is new: the provider takes less than it did"
+    assert placed(TORN.format(2), *turns, [three], by_others=frozenset({"m3"})) == {"2.0"}, "another model answered"
+    assert placed(TORN.format(2), *turns, [three], told=False) == {"2.0"}, "it is not known which model did"
+
+
+def test_a_place_is_not_believed_where_the_rules_find_what_is_new() -> None:
+    """What is meant besides, the next refusal names."""
+    wrong, sound = media("image", b"GIF89a\x04\0\x04\0\0\0\0", "image/png"), media("image", png(4, 4), "image/png")
+    assert placed(TORN.format("0.content.1").replace(".content.0", ""), [wrong, sound]) == set()
+    assert placed(TORN.format(2), [wrong], SEEN, [sound]) == {"2.0"}, "that one this provider takes"
+
+
+def test_a_place_is_believed_of_what_may_be_refused_although_it_was_answered() -> None:
+    """So many pixels a side are taken of few images; and what is fetched may be gone."""
+    wide, sound = media("image", png(1900, 4), "image/png"), media("image", png(4, 4), "image/png")
+    sides = "messages.0.content.0.image.source.base64.data: image dimensions exceed max allowed size: 1568 pixels"
+    assert placed(sides, [wide], SEEN, [sound]) == {"0.0"}
+    assert placed(sides, [wide], SEEN, [media("image", png(9000, 4), "image/png")]) == set(), "the rules find that one"
+    far = {"type": "image", "source": {"type": "url", "url": "https://x.org/1.png"}}
+    gone = "messages.0.content.0.image.source.url: Unable to download the file."
+    assert placed(gone, [far], SEEN, [{**far, "source": {"type": "url", "url": "https://x.org/2.png"}}]) == {"0.0"}
+
+
+def test_a_place_is_not_believed_of_an_image_that_is_lighter_than_what_is_taken() -> None:
+    light, heavy = (media("image", png(4, 4) + bytes(n * 2**20), "image/png") for n in (1, 4))
+    words = "messages.0.content.{}.image.source.base64: image exceeds 5 MB maximum: 5592560 bytes > 5242880 bytes"
+    assert placed(words.format(0), [light, light], told=False) == set()
+    assert placed(words.format(0), [light, heavy]) == set(), "the rules find the other"
+
+
+def test_what_signs_nothing_is_rejected_before_what_an_error_names_behind_it() -> None:
+    """The provider names the first: a message was added before them."""
+    refused = classify(read_error({"name": "APIError", "data": {"message": INVALID_SIGNATURE}}))
+    assert refused is not None and refused.position == (3, 0)
+    whole, torn = {**thought(), "signature": "c2lnbmVk"}, {**thought(), "signature": "c2lnbmV"}
+
+    def accused(*thoughts: Body) -> set[str]:
+        sent = wire(*(turn for one in thoughts for turn in (GO, [one, words()])), GO)
+        return set(claims(refused, sent, sent.at(3, 0)).accused)
+
+    assert accused(whole, whole, whole) == {"3.0", "5.0"}
+    assert accused(torn, whole, whole) == {"1.0", "3.0", "5.0"}
+    assert accused(whole, whole, torn) == {"3.0", "5.0"}
+    assert accused(torn, torn, whole) == {"3.0", "5.0"}, "whoever signs like this signs soundly"
+    assert accused(whole, words(), torn) == {"5.0"}, "none stands at the place"
+
+
 @pytest.mark.parametrize(
     ("words", "sort"),
     [

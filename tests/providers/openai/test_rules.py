@@ -397,6 +397,34 @@ def test_the_image_that_is_named_and_no_other() -> None:
     assert blamed(sent, words, "input[3].output[1].image_url") == [("media_rejected", "3", "1")]
 
 
+def test_a_place_where_an_answered_image_stands_is_another_where_one_is_new() -> None:
+    """Plugins add and drop messages of a request, and a place counts what was sent."""
+    one, other, third = (image(PNG + end) for end in (b"1", b"2", b"3"))
+    words = "Invalid 'input[{}].content[1].image_url'. Expected a base64-encoded data URL, but got something else."
+
+    def meant(place: int, *items: Item, told: bool = True) -> list[tuple[str, str, str]]:
+        return blamed(replace(request(*items), models_told=told), words.format(place))
+
+    assert meant(0, user(one), answer(), user(other)) == [("media_rejected", "2", "1")]
+    assert meant(4, user(one), answer(), user(other)) == [("media_rejected", "2", "1")]
+    assert meant(0, user(one), answer(), user(other, third)) == [], "it is not known which"
+    assert meant(0, user(one), answer(), user(image(url=""))) == [("media_rejected", "2", "1")], "the rules find it"
+    assert meant(2, user(one), answer(), user(other, third)) == [("media_rejected", "2", "1")]
+    assert meant(0, user(one), answer(), user()) == [("media_rejected", "0", "1")], "none is new"
+    assert meant(0, user(one), answer(), user(other), told=False) == [("media_rejected", "0", "1")]
+
+
+def test_an_item_that_an_error_can_not_be_of_is_not_meant_by_its_place() -> None:
+    sent = request(user(), reasoning(), answer(), reasoning(None), answer())
+    words = "Missing required parameter: 'input[1].encrypted_content'."
+    assert blamed(sent, words) == [("reasoning_item", "3", "")], "it is not missing there"
+    custom = {**CUSTOM, "type": "local_shell_call", "id": "lsh_1"}
+    sent = request(user(), custom, {"type": "function_call_output", "call_id": "c", "output": "ok"}, answer())
+    words = "Invalid value: 'custom_tool_call'. Supported values are: 'function_call', and 'message'."
+    assert blamed(sent, words, "input[1].type") == [], "another type is not known"
+    assert [part for _, part, _ in blamed(sent, "input.1.type: Invalid input")] == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     "place", ["[0].content[0]", "[1].content[0]", "[0].content[9]", "[9].content[1]", "[3].output[1]"]
 )
