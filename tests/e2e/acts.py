@@ -292,14 +292,14 @@ def _judge(life: Life, number: int, came: str, told: dict[str, Any]) -> None:
 
 def _quiet(daemon: Daemon) -> None:
     """Wait until the daemon has done with all that was done."""
-    seen, since = daemon.history(), time.monotonic()
+    seen, since = daemon.recorded(), time.monotonic()
 
     def done() -> bool:
         nonlocal seen, since
-        now = daemon.history()
+        now = daemon.recorded()
         if now != seen:
             seen, since = now, time.monotonic()
-        return time.monotonic() - since > QUIET_S and all(entry["outcome"] != "pending" for entry in now)
+        return time.monotonic() - since > QUIET_S and all(entry.outcome != "pending" for entry in now)
 
     daemon.wait(done, "it never came to rest")
 

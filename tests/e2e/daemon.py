@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import psutil
 
-from recoveryd.core import Outcome
+from recoveryd.core import Entry, Outcome
 from recoveryd.ledger import peek
 from recoveryd.settings.paths import ledger_file
 from tests.e2e.client import PASSED_ON
@@ -178,8 +178,11 @@ class Daemon:
 
     def ended(self, session: str) -> set[str]:
         """The messages of a session at which a recovery began that came to an end, as the ledger has them."""
-        entries = peek(ledger_file(self.state), lambda ledger: ledger.history(1000, session)) or []
-        return {entry.message for entry in entries if entry.outcome is not Outcome.PENDING}
+        return {entry.message for entry in self.recorded(session) if entry.outcome is not Outcome.PENDING}
+
+    def recorded(self, session: str | None = None) -> list[Entry]:
+        """What the ledger has now, newest first: to wait by, as a command takes half a second of the processor."""
+        return peek(ledger_file(self.state), lambda ledger: ledger.history(-1, session)) or []
 
     def wait_settled(self, sessions: Iterable[str], times: int = 1) -> dict[str, list[dict[str, Any]]]:
         """Wait until each of these sessions has so many recoveries that came to an end; the history by session.
@@ -188,12 +191,16 @@ class Daemon:
         """
         wanted = set(sessions)
         deadline = time.monotonic() + PATIENCE
-        while True:
-            found = self.by_session()
-            ended = {s for s, all_ in found.items() if len(all_) >= times and all_[0]["outcome"] != "pending"}
-            if wanted <= ended or time.monotonic() > deadline:
-                return found
-            time.sleep(0.2)
+        while not wanted <= self._settled(times) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return self.by_session()
+
+    def _settled(self, times: int) -> set[str]:
+        """The sessions with so many recoveries of which the newest came to an end."""
+        found: dict[str, list[Outcome]] = {}
+        for entry in self.recorded():
+            found.setdefault(entry.session, []).append(entry.outcome)
+        return {name for name, all_ in found.items() if len(all_) >= times and all_[0] is not Outcome.PENDING}
 
 
 @contextmanager
