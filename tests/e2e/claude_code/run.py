@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,13 +75,18 @@ def heal_all(there: ClaudeCode, daemon: Daemon, broken: Iterable[Broken]) -> Non
     for one in broken:
         one.entries, one.healed = found.get(one.session, []), one.file.read_bytes()
     healed = [one for one in broken if one.entries and one.entries[0]["outcome"] == "healed"]
-    for first in range(0, len(healed), AT_ONCE):
-        some = healed[first : first + AT_ONCE]
-        for one, code in zip(some, daemon.codes([["undo", one.entries[0]["id"]] for one in some]), strict=True):
-            one.undo, one.undone = code, one.file.read_bytes()
-        daemon.codes([["scan", "--repair", "--session", one.session] for one in some])
+    groups = [healed[first : first + AT_ONCE] for first in range(0, len(healed), AT_ONCE)]
+    with ThreadPoolExecutor() as pool:  # most of a repair by a command is the second until it is read back
+        list(pool.map(lambda some: _take_back(daemon, some), groups))
     for one in broken:
         one.again = [there.prompt(one.session, text) for text in FURTHER]
+
+
+def _take_back(daemon: Daemon, some: Sequence[Broken]) -> None:
+    """Undo each repair, keep what then is stored, and have it made again."""
+    for one, code in zip(some, daemon.codes([["undo", one.entries[0]["id"]] for one in some]), strict=True):
+        one.undo, one.undone = code, one.file.read_bytes()
+    daemon.codes([["scan", "--repair", "--session", one.session] for one in some])
 
 
 def lines(raw: bytes) -> list[dict[str, Any]]:
