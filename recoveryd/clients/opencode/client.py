@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,11 +14,10 @@ from recoveryd.clients.opencode import (
     records,
     wrapped_ids,
 )
-from recoveryd.clients.opencode.configured_sdks import asks_its_maker, file_of, sends_reasoning_back
+from recoveryd.clients.opencode.configured_sdks import asks_its_maker, reasoning_advice
 from recoveryd.clients.opencode.error_record import by_own_runtime
 from recoveryd.clients.opencode.opencode_store import of_opencode
 from recoveryd.clients.opencode.plugin_file import OpencodePlugin
-from recoveryd.clients.opencode.protocols import protocol_of
 from recoveryd.clients.opencode.running_turns import RunningTurns
 from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.clients.opencode.settings import OpencodeSettings
@@ -101,27 +99,15 @@ class Opencode:
         return [wire for protocol in spoken for wire in wires_of(failure, protocol, sent)]
 
     def advice(self, store: Store, failure: Failure, kind: Kind) -> str:
-        """Name an agent's limit of steps where a request ended with the assistant's words; or the line that has it send
-        the reasoning back, as it does for the makers' own providers.
-
-        Where that line was there already, the call never had any: OpenCode 1.1 and 1.2 leave the field out then.
-        """
+        """Name an agent's limit of steps where a request ended with the assistant's words, or as `reasoning_advice`."""
         if kind is Kind.ASSISTANT_PREFILL and self.speaks_at_limit:
             agent = clean(self.last_prompt(store.load(failure.session)).agent or "", _NAME_LENGTH)
             limit = f"raise or remove the limit of its agent {agent}".rstrip()
             speaks = f"there {self.title} ends a request with the assistant's words"
             return f"{limit} (`steps`, or `maxSteps`), if it has one: {speaks}"
-        custom = protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
-        names = f"{failure.model} {failure.called}".lower()
-        if kind is not Kind.REASONING_MISSING or not custom or not re.search("kimi|moonshot", names):
+        if kind is not Kind.REASONING_MISSING:
             return ""
-        file = file_of(self.name)
-        if sends_reasoning_back(failure, failure.folder or store.about(failure.session).directory, self.name):
-            return f'prompt it again if `"interleaved"` was put into {file} since'
-        return (
-            f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
-            f"{failure.provider} in {file}: the client then sends it back"
-        )
+        return reasoning_advice(failure, failure.folder or store.about(failure.session).directory, self.name)
 
     def heals(self, kind: Kind, block: Block | None = None, error: RecordedError | None = None) -> bool:
         """Say no: what it mends before it sends anything, its wire shows; once refused, it changes nothing."""

@@ -16,6 +16,7 @@ from stat import S_ISREG
 from typing import Any
 from urllib.parse import urlsplit
 
+from recoveryd.clients.opencode import protocols
 from recoveryd.clients.opencode.protocols import is_own_host
 from recoveryd.core import Failure
 
@@ -156,17 +157,22 @@ def _messages_address(failure: Failure, said: Sequence[_Provider]) -> str:
     return f"{told}/messages" if told and "{" not in told else ""  # what stands in braces the client's shell says
 
 
-def file_of(client: str) -> str:
-    """Return the name of the file in which a client's configuration is."""
-    return _PLACES.get(client, _OPENCODE).projects[0][0]
+def reasoning_advice(failure: Failure, directory: str, client: str) -> str:
+    """Name the line that has the client send a model of Kimi its reasoning back, as it does for the makers' own
+    providers; "" for other models. Never raises.
 
-
-def sends_reasoning_back(failure: Failure, directory: str, client: str) -> bool:
-    """Whether a configuration has the client send a model its reasoning back in the field that Kimi reads. Never
-    raises.
+    Where that line was there already, the call never had any: OpenCode 1.1 and 1.2 leave the field out then.
     """
-    said = _said_of(failure.provider, _merged(directory, "", client))
-    return any(failure.model in one.returned for one in said)
+    custom = protocols.protocol_of(failure) == "openai.chat" and not failure.provider.startswith("moonshotai")
+    if not custom or not re.search("kimi|moonshot", f"{failure.model} {failure.called}".lower()):
+        return ""
+    file = _PLACES.get(client, _OPENCODE).projects[0][0]
+    if any(failure.model in one.returned for one in _said_of(failure.provider, _merged(directory, "", client))):
+        return f'prompt it again if `"interleaved"` was put into {file} since'
+    return (
+        f'give {failure.model} `"interleaved": {{"field": "reasoning_content"}}` among the models of '
+        f"{failure.provider} in {file}: the client then sends it back"
+    )
 
 
 def asks_its_maker(provider: str, directory: str = "", *told: str, client: str = _OPENCODE.folder) -> bool:
