@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import hypothesis
 import psutil
@@ -50,13 +51,28 @@ SLOW = ("bench", "e2e", "fuzz", "live", "soak")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the stores of quick tests in memory where there is room: no test of these is about what a sync costs."""
-    if _quick(config) and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    if _quick(config) and _has_memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if sys.dont_write_bytecode and hasattr(config, "cache"):  # else each of a hundred programs compiles all of it anew
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.cache.mkdir("bytecode"))
         del os.environ["PYTHONDONTWRITEBYTECODE"]
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     gc.disable()  # until all is collected: thousands of tests are made that stay
+
+
+@cache
+def _has_memory() -> bool:
+    return MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Keep the stores of quick tests in memory also where slow ones are run with them, on a disk."""
+    if _quick(request.config) or request.node.get_closest_marker("slow") or not _has_memory():
+        yield tmp_path
+        return
+    with TemporaryDirectory(dir=MEMORY, prefix="recoveryd-") as folder:
+        yield Path(folder)
 
 
 def pytest_collection_finish() -> None:
