@@ -65,13 +65,20 @@ def _has_memory() -> bool:
     return MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
 
 
+@pytest.fixture(scope="session")
+def in_memory() -> Iterator[Path]:
+    """A folder that is gone at the end, with the logs that are written anew when a test's own folder is gone."""
+    with TemporaryDirectory(dir=MEMORY, prefix="recoveryd-") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """Keep the stores of quick tests in memory also where slow ones are run with them, on a disk."""
     if _quick(request.config) or request.node.get_closest_marker("slow") or not _has_memory():
         yield tmp_path
         return
-    with TemporaryDirectory(dir=MEMORY, prefix="recoveryd-") as folder:
+    with TemporaryDirectory(dir=request.getfixturevalue("in_memory")) as folder:
         yield Path(folder)
 
 
