@@ -231,7 +231,7 @@ def _images(
         if any(media.is_misnamed(part) for _, part in meant):
             meant = [one for one in held if one in meant or media.is_misnamed(one[1])]
         if meant or len(held) > 1:
-            alone = request.models_told and refused.over is None and not faulty
+            alone = request.models_told and refused.over is None and not (faulty or refused.of_none)
             yield from meant or (only_new(request, new_of(request, held)) if alone else ())
             return
     if refused.over is not None:

@@ -463,6 +463,8 @@ def test_no_image_goes_for_what_may_be_said_of_the_model_or_by_a_server_that_fai
         assert blamed(sent, words) == []
         assert blamed(sent, "You uploaded an unsupported image.") == [("media_rejected", "0", "1,2")]
     assert blamed(request(two), f"input[0].content[1].image_url: {words}") == [("media_rejected", "0", "1")]
+    answered = replace(request(user(image()), answer(), user(image(PNG + b"x"))), models_told=True)
+    assert blamed(answered, f"input[0].content[1].image_url: {words}") == [], "the only new one may be sound"
 
 
 def test_the_oldest_images_go_until_the_request_is_small_enough() -> None:
