@@ -445,8 +445,11 @@ class TestWatches:
         found = one("watches", patient(state, tree.store))
         assert found.level == "fail" and "max_user_instances" in found.next
 
-    def test_a_run_is_asked_what_it_could_not_watch(self, tmp_path: Path, state: Path) -> None:
-        """What is left is its own doing, so nothing is tried beside it."""
+    def test_a_run_is_asked_what_it_could_not_watch(
+        self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is left is its own doing, so nothing is tried beside it, also where no instance is left by now."""
+        monkeypatch.setattr(folders, "why_refused", lambda _: "inotify instance limit reached")
         tree, place = Tree(tmp_path), paths.lock_dir(state)
         note, why = RunNote(place), f"{tree.store.watch_path} is not watched: inotify watch limit reached."
         try:
