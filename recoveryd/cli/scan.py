@@ -55,6 +55,7 @@ class _Seen:
     names: list[str] = field(default_factory=list)
     none: str = ""  # what is told where there is no store
     unreadable: dict[str, str] = field(default_factory=dict)
+    partly: set[str] = field(default_factory=set)  # the stores of `unreadable` that were read, but for what is told
     sessions: int = 0
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
@@ -68,9 +69,11 @@ class _Seen:
 
     @property
     def code(self) -> int:
-        """The exit code. Nothing is known to be in order where nothing could be read."""
+        """The exit code. Nothing is known to be in order where nothing could be read. What is never looked into is
+        told, and is no fault: its user may want it so.
+        """
         stuck = self.others or any(not finding.healed for finding in self.found)
-        return WRONG if self.unreadable or stuck or self.ahead else OK
+        return WRONG if self.unreadable.keys() - self.partly or stuck or self.ahead else OK
 
     def data(self) -> dict[str, Any]:
         unreadable = [{"store": store, "problem": problem} for store, problem in self.unreadable.items()]
@@ -234,6 +237,7 @@ def _listed(
             sessions = [] if is_abandoned(store) else list(store.session_ids())
             if store.id in passed:
                 _unread(store.id, passed[store.id], arguments, seen)
+                seen.partly.add(store.id)
         except RecoverydError as error:
             _unread(store.id, error, arguments, seen)
         else:

@@ -31,6 +31,7 @@ from tests.support.build import SessionBuilder
 from tests.support.database import OLD, Base
 from tests.support.parts import api_error
 from tests.support.plant import write_sqlite, write_tree
+from tests.support.transcript import Transcript
 from tests.support.trees import EMPTY, MISSING, Tree, behind_a_call, blank_answer
 
 
@@ -198,6 +199,24 @@ def test_a_store_behind_a_folder_that_may_not_be_entered_is_told(tree: Tree, run
         assert len(failed) == 1 and "can't be used" in failed[0] and "not there yet" not in failed[0]
     finally:
         folder.chmod(0o755)
+
+
+def test_a_project_that_is_a_symlink_is_told_and_makes_no_exit_code_that_never_goes_away(
+    tree: Tree, run: Run, tmp_path: Path
+) -> None:
+    elsewhere, projects = tmp_path / "elsewhere", Path.home() / ".claude" / "projects"
+    made = Transcript(start=int(time.time() * 1000) - 60_000)
+    made.user("go")
+    made.write(elsewhere)
+    projects.mkdir(parents=True)
+    (projects / "-linked").symlink_to(next(elsewhere.iterdir()))
+    code, out, err = run("scan")
+    assert code == 0 and "none of those that could be read is stuck" in out and "is not followed" in err
+    assert len(as_json(run, "scan")["unreadable"]) == 1
+    code, _, err = run("scan", "--session", made.session)
+    assert code == 3 and "is not followed" in err
+    tree.stuck()
+    assert run("scan")[0] == 1
 
 
 def test_what_can_not_be_healed_is_not_said_to_be(tree: Tree, run: Run) -> None:
