@@ -9,6 +9,7 @@ from recoveryd.core import Block, Claims, Json, Limit, Refused, Request
 LEAST_BASE64 = 5 * 1024 * 1024  # characters of one, that each provider takes, as far as is known
 
 _LEAST_MB = 10**6 / 2**20  # how much less a megabyte may be than is counted
+_HELD_IN = ("data", "image_url", "result")  # by Anthropic; by OpenAI, that of a prompt, and one that the model made
 Media = tuple[Block, Json]  # an image or document, and the block that holds it
 
 _WHY: Mapping[Limit | None, str] = {
@@ -76,8 +77,11 @@ def believed(
 
 
 def _is_lighter(source: Json, limit: int) -> bool:
-    """Whether an image has fewer than so many bytes, however these and a megabyte are counted."""
-    return len(str(source.get("data") or source.get("image_url") or "")) < limit * _LEAST_MB
+    """Whether an image has fewer than so many bytes, however these and a megabyte are counted. One that is held in
+    another way (text, say) may have any number.
+    """
+    held = next((held for name in _HELD_IN if isinstance(held := source.get(name), str)), None)
+    return held is not None and len(held) < limit * _LEAST_MB
 
 
 def _is_fetched(source: Json) -> bool:

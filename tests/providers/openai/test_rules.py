@@ -414,6 +414,15 @@ def test_a_place_where_an_answered_image_stands_is_another_where_one_is_new() ->
     assert meant(0, user(one), answer(), user(other), told=False) == [("media_rejected", "0", "1")]
 
 
+@pytest.mark.parametrize(("megabytes", "gone"), [(1, []), (6, [("media_rejected", "1", "")])])
+def test_a_place_of_an_image_that_the_model_made_is_believed_if_it_is_heavy(
+    megabytes: int, gone: list[tuple[str, str, str]]
+) -> None:
+    made = {"type": "image_generation_call", "id": "ig_1", "result": "A" * (megabytes << 20)}
+    sent = request(user(image(PNG)), made, answer(), user(image(PNG + b"x")))
+    assert blamed(sent, "input[1].result: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes") == gone
+
+
 def test_an_item_that_an_error_can_not_be_of_is_not_meant_by_its_place() -> None:
     sent = request(user(), reasoning(), answer(), reasoning(None), answer())
     words = "Missing required parameter: 'input[1].encrypted_content'."
