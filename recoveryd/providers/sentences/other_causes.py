@@ -115,7 +115,9 @@ def _cause(error: RecordedError, *, by_status: Mapping[object, str] = _STATUS) -
         return None
     text = _TOOL_NAME.sub(r"\1\2", text)
     status = error.status if error.status is not None else _said_status(text)
-    if (error.kind is not None or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE) and _HTML.search(text):
+    # OpenCode also calls too long what "exceeds the limit of 100" requests, and keeps no status.
+    large = status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (error.kind is not None and not _IN_A_WHILE.search(text))
+    if large and _HTML.search(text):
         return None  # too large: what the page says besides, of credentials or a connection, is for people
     page = None if _TOO_LARGE.search(text) else _IS_PAGE.search(text)
     known = (text, "" if page is not None and status == 403 else by_status.get(status, ""))

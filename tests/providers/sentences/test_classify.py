@@ -536,6 +536,14 @@ def test_what_a_client_calls_too_long_is_no_page_of_a_proxy() -> None:
         assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW, message
 
 
+@pytest.mark.parametrize("words", ["exceeds the limit of 100 requests per minute", "Rate limit: too many tokens."])
+def test_what_a_client_calls_too_long_by_words_of_a_rate_limit_is_told_as_that(words: str) -> None:
+    for said in (words, f"<html><body>{words}</body></html>"):
+        error = read_error({"name": "ContextOverflowError", "data": {"message": said, "responseBody": said}})
+        assert classify(error) is None
+        assert "a rate limit of the provider" in (other_cause(error) or ""), said
+
+
 STYLE = f"<style>{'p{margin:0;padding:0} ' * 40}</style>"
 
 
