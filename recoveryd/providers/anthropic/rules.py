@@ -98,22 +98,30 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
 
 
 def _first_rejected(refused: Refused, thinking: Sequence[Block], named: Block | None) -> int:
-    """Return the index of the first thinking that an error rejects: of what it names, or of what nobody's signature is,
-    if that stands before it: the provider names the first, so another stood at the place. 0 where nothing tells.
+    """Return the index of the first thinking that an error rejects: of what it names, or of what has a signature that
+    is nobody's, if that stands before it: the provider names the first, so another stood at the place. 0 where nothing
+    tells.
+
+    Where there is none at all, that tells nothing: OpenCode 1.1 and 1.2 send OpenRouter each thought so (seen), and may
+    go on all the same.
     """
     place = named.part_id if named is not None else None
     known = next((at for at, block in enumerate(thinking) if block.part_id == place), None)
     if known is not None and not _is_signed(thinking[known]):
         return known
-    torn = next((at for at, block in enumerate(thinking) if not _is_signed(block)), None)
+    torn = next((at for at, block in enumerate(thinking) if _seal(block) and not _is_signed(block)), None)
     told = [at for at in (known, torn) if at is not None]
     return min(told) if told and refused.position is not None else 0
 
 
 def _is_signed(thinking: Block) -> bool:
     """Whether what signs thinking, or hides it, is the base64 that each of Anthropic's is."""
-    seal = thinking.body.get("signature" if thinking.type == "thinking" else "data")
+    seal = _seal(thinking)
     return isinstance(seal, str) and seal != "" and from_base64(seal) is not None
+
+
+def _seal(thinking: Block) -> object:
+    return thinking.body.get("signature" if thinking.type == "thinking" else "data")
 
 
 def _blank_thinking(refused: Refused, request: Request) -> Sequence[Block]:

@@ -471,6 +471,9 @@ def test_what_signs_nothing_is_rejected_before_what_an_error_names_behind_it() -
     assert accused(torn, whole, whole) == {"1.0", "3.0", "5.0"}
     assert accused(whole, whole, torn) == {"3.0", "5.0"}
     assert accused(torn, torn, whole) == {"3.0", "5.0"}, "whoever signs like this signs soundly"
+    unsigned = {**thought(), "signature": ""}
+    assert accused(unsigned, whole, whole) == {"3.0", "5.0"}, "OpenCode 1.1 sends OpenRouter each thought so"
+    assert accused(whole, unsigned, whole) == {"3.0", "5.0"}
     assert accused(whole, words(), torn) == {"5.0"}, "none stands at the place"
 
 
