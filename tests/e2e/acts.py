@@ -34,6 +34,7 @@ from tests.e2e.signing import Block
 
 LIMIT = 90_000  # tokens: small, so that little makes a session too long
 FILES = 9  # of about 12,000 tokens each
+STILL_S = 0.5  # the client wrote nothing for so long: it has done with a turn that ended
 QUIET_S = 2.0  # nothing came of what was done for so long: the daemon has seen it all
 _PICTURE = {"type": "file", "mime": "image/jpeg", "filename": "a.jpg", "url": data_url(png(10, 10), "image/jpeg")}
 _NO_MONEY = "Your credit balance is too low to access the Anthropic API."
@@ -257,7 +258,7 @@ def _round(world: World, lives: list[Life], number: int) -> None:
         for life in lives:
             for act in life.rounds[number] if number < len(life.rounds) else ():
                 life.said.append(f"{act}: {ACTS[act](life)}")
-        before = {life.session: records(client, life.session) for life in lives}
+        before = _still(client, lives)
         unhealed = _copied(world, world.root / f"before-{number}")
     _quiet(world.daemon)
     behind = {life.session: records(client, life.session) for life in lives}
@@ -273,6 +274,16 @@ def _round(world: World, lives: list[Life], number: int) -> None:
     told = _told(world.daemon)
     for life, came in zip(lives, _asked(world, _copied(world, world.root / f"behind-{number}"), lives), strict=True):
         _judge(life, number, came, told.get(life.session, {"list": "fine", "reason": "", "action": ""}))
+
+
+def _still(client: Client, lives: Sequence[Life]) -> dict[str, Records]:
+    """What is stored of each session once the client writes no more: 1.18 notes at a prompt what its turn changed in
+    files, when it has said already that it is idle."""
+    stored: dict[str, Records] = {}
+    while stored != (now := {life.session: records(client, life.session) for life in lives}):
+        stored = now
+        time.sleep(STILL_S)
+    return stored
 
 
 def _judge(life: Life, number: int, came: str, told: dict[str, Any]) -> None:
