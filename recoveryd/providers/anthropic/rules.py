@@ -33,6 +33,7 @@ from recoveryd.providers.media_limits import (
     Media,
     believed,
     claimed_fault,
+    new_of,
     not_answered,
     too_many,
     unreadable,
@@ -80,7 +81,8 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
         if alone := _blank_thinking(refused, request) or _late_thinking(refused, request):
             return Claims(accused=frozenset(b.part_id for b in alone), alone=True)
         thinking = [block for block in request.blocks() if block.is_thinking]
-        return Claims(accused=frozenset(b.part_id for b in thinking[_first_rejected(refused, thinking, named) :]))
+        first = _first_rejected(refused, request, thinking, named)
+        return Claims(accused=frozenset(b.part_id for b in thinking[first:]))
     if refused.kind is not Kind.MEDIA_REJECTED:
         return Claims()
     if refused.over is Limit.NUMBER:
@@ -97,13 +99,14 @@ def claims(refused: Refused, request: Request, named: Block | None) -> Claims:
     return replace(told, media=frozenset(media_of(*one) for one in meant), over=refused.over)
 
 
-def _first_rejected(refused: Refused, thinking: Sequence[Block], named: Block | None) -> int:
+def _first_rejected(refused: Refused, request: Request, thinking: Sequence[Block], named: Block | None) -> int:
     """Return the index of the first thinking that an error rejects: of what it names, or of what has a signature that
-    is nobody's, if that stands before it: the provider names the first, so another stood at the place. 0 where nothing
-    tells.
+    is nobody's, if that stands before it: the provider names the first, so another stood at the place. Where neither
+    tells, a plugin has moved the places: the first that the model has not answered, where all have a signature and the
+    session tells which model answered. Else 0.
 
-    Where there is none at all, that tells nothing: OpenCode 1.1 and 1.2 send OpenRouter each thought so (seen), and may
-    go on all the same.
+    Where there is no signature at all, that tells nothing: OpenCode 1.1 and 1.2 send OpenRouter each thought so (seen),
+    and may go on all the same.
     """
     place = named.part_id if named is not None else None
     known = next((at for at, block in enumerate(thinking) if block.part_id == place), None)
@@ -111,7 +114,11 @@ def _first_rejected(refused: Refused, thinking: Sequence[Block], named: Block | 
         return known
     torn = next((at for at, block in enumerate(thinking) if _seal(block) and not _is_signed(block)), None)
     told = [at for at in (known, torn) if at is not None]
-    return min(told) if told and refused.position is not None else 0
+    if refused.position is None:
+        return 0
+    if not told and request.models_told and all(map(_is_signed, thinking)):
+        told = [thinking.index(block) for block, _ in new_of(request, [(block, block.body) for block in thinking])]
+    return min(told, default=0)
 
 
 def _is_signed(thinking: Block) -> bool:

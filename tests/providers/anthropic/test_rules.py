@@ -477,6 +477,23 @@ def test_what_signs_nothing_is_rejected_before_what_an_error_names_behind_it() -
     assert accused(whole, words(), torn) == {"5.0"}, "none stands at the place"
 
 
+def test_where_no_thinking_stands_at_the_place_what_is_new_is_rejected() -> None:
+    """A plugin put messages in front; what the model has answered, it took."""
+    refused = classify(read_error({"name": "APIError", "data": {"message": INVALID_SIGNATURE}}))
+    assert refused is not None and refused.position == (3, 0)
+    whole = {**thought(), "signature": "c2lnbmVk"}
+
+    def accused(*turns: list[Body], told: bool = True) -> set[str]:
+        sent = replace(wire(*turns), models_told=told)
+        return set(claims(refused, sent, sent.at(3, 0)).accused)
+
+    answered = (GO, [whole, words()], GO, [words()], GO)
+    assert accused(*answered, [whole, words()], GO) == {"5.0"}
+    assert accused(*answered, [whole, words()], GO, told=False) == {"1.0", "5.0"}
+    assert accused(*answered, [words()], GO) == {"1.0"}, "nothing is new"
+    assert accused(GO, [whole, words()], GO, [whole, words()], GO, [whole, words()], GO) == {"3.0", "5.0"}
+
+
 @pytest.mark.parametrize(
     ("words", "sort"),
     [
