@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.e2e.media import data_url, png
-from tests.e2e.signing import sign
+from tests.e2e.signing import redacted, sign
 from tests.support.build import Planted, SessionBuilder
 from tests.support.mixed import pending
 from tests.support.parts import (
@@ -183,8 +183,8 @@ class Generator:
             (1, reasoning(words, "forged")),
             (1, reasoning(words, "")),
             (1, reasoning(words, sign("another"))),
-            (1, reasoning(words, None, redactedData="red-1")),
-            (1, reasoning(words, redactedData="red-2")),
+            (1, reasoning(words, None, redactedData=redacted("1"))),
+            (1, reasoning(words, redactedData=redacted("2"))),
             (1, {**reasoning(words, None), **self._marks()}),
         )
         return made

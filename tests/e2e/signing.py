@@ -1,18 +1,21 @@
 """How the fake provider signs thinking: a scheme of its own, so that nothing real is forged.
 
-A signature belongs to its text (`sig-<hash of the text>-<salt>`). The salt makes every block's signature
-unique, which is what lets a provider with bound thinking recognise a block it has seen before.
+A signature belongs to its text (`sig-<hash of the text>-<salt>`), and is in base64, as the real ones are. The salt
+makes every block's signature unique, which is what lets a provider with bound thinking recognise a block it has seen
+before.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import itertools
 import json
 import re
 from typing import Any, Literal, NamedTuple
 
-_SIGNATURE = re.compile(r"^sig-([0-9a-f]{32})(?:-([A-Za-z0-9_]+))?$")
+_SIGNATURE = re.compile(rb"sig-[0-9a-f]{32}(?:-([A-Za-z0-9_]+))?")
 _salts = itertools.count(1)
 
 Block = dict[str, Any]
@@ -22,7 +25,7 @@ Message = dict[str, Any]
 def sign(text: str, salt: str = "") -> str:
     """The signature of a thinking text; the same text and salt always give the same one. `sign("")` is valid."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"sig-{digest}-{salt}" if salt else f"sig-{digest}"
+    return _sealed(f"sig-{digest}-{salt}" if salt else f"sig-{digest}")
 
 
 def sign_once(text: str) -> str:
@@ -32,15 +35,37 @@ def sign_once(text: str) -> str:
 
 def redacted(name: str = "x") -> str:
     """The data of a redacted thinking block that the provider takes for its own."""
-    return f"red-{name}"
+    return _sealed(f"red-{name}")
+
+
+def is_redacted(data: object) -> bool:
+    """Whether the data of a redacted thinking block is the provider's own."""
+    return _opened(data).startswith(b"red-")
+
+
+def is_signature(data: object) -> bool:
+    """Whether something is a signature of the provider's, whatever it signs."""
+    return _SIGNATURE.fullmatch(_opened(data)) is not None
 
 
 def verdict(text: str, signature: object) -> Literal["valid", "other text", "garbage"]:
     """Whether a signature signs this text, signs another one, or is none of the provider's at all."""
-    match = _SIGNATURE.match(signature) if isinstance(signature, str) else None
+    match = _SIGNATURE.fullmatch(_opened(signature))
     if match is None:
         return "garbage"
-    return "valid" if sign(text, match.group(2) or "") == signature else "other text"
+    return "valid" if sign(text, (match.group(1) or b"").decode()) == signature else "other text"
+
+
+def _sealed(words: str) -> str:
+    return base64.b64encode(words.encode()).decode()
+
+
+def _opened(seal: object) -> bytes:
+    """What is in a signature, or in data; nothing where that is no base64."""
+    try:
+        return base64.b64decode(seal, validate=True) if isinstance(seal, str) else b""
+    except (binascii.Error, ValueError):
+        return b""
 
 
 class Bindings:

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e import replies
 from tests.e2e.media import data_url, pixels, png, sniff
 from tests.e2e.provider import Provider
-from tests.e2e.signing import sign, verdict
+from tests.e2e.signing import redacted, sign, verdict
 from tests.e2e.strict import Strict
 
 Body = dict[str, Any]
@@ -132,7 +132,9 @@ ACCEPTED = [
     request(user("a"), assistant(thought("x"), "b"), user("c")),
     request(user("a"), assistant("b"), user("c"), thinking=ON),
     request(user("a"), assistant(thought(""), "b"), user("c"), thinking=ON),
-    request(user("a"), assistant({"type": "redacted_thinking", "data": "red-1"}, call()), user(result()), thinking=ON),
+    request(
+        user("a"), assistant({"type": "redacted_thinking", "data": redacted("1")}, call()), user(result()), thinking=ON
+    ),
     request(user("😀 \\ud83d"), assistant("b"), user(image(png(8000, 1)))),
     request(user("a"), assistant(call()), user(result(content=[_text("x"), image(png(2, 2))]))),
     request(user(*[image(png(2001, 2)) for _ in range(20)])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.content_rules import each_block
-from tests.e2e.signing import Block, Message, verdict
+from tests.e2e.signing import Block, Message, is_redacted, verdict
 
 _THINKING = ("thinking", "redacted_thinking")
 
@@ -66,7 +66,7 @@ def signatures(messages: list[Message], *, modified: bool) -> str | None:
 
 def _signature_fault(path: str, block: Block, latest: bool) -> str | None:
     if block.get("type") == "redacted_thinking":
-        own = str(block.get("data")).startswith("red-")
+        own = is_redacted(block.get("data"))
         return None if own else f"{path}: Invalid `data` in `redacted_thinking` block"
     if block.get("type") != "thinking":
         return None

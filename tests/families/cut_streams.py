@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -249,7 +248,7 @@ class Gemini(Speech):
 
     @staticmethod
     def _signature() -> str:
-        return base64.b64encode(sign_once(THOUGHT).encode()).decode()
+        return sign_once(THOUGHT)
 
     def _candidate(self, parts: list[Event], **more: str) -> bytes:
         usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}

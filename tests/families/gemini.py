@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tests.e2e.signing import is_signature
+
 Block = dict[str, Any]
 Message = dict[str, Any]
 Body = dict[str, Any]
 
 UNSIGNED = "skip_thought_signature_validator"
-SEALED = re.compile(rb"sig-[0-9a-f]{32}(-\w+)?")  # what this provider signed, once it is decoded
 _NO_WORDS = "Tool executed successfully."  # the client's, where a response has files alone
 _HALF = re.compile("[\ud800-\udfff]")  # of a character
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
@@ -157,7 +158,7 @@ def _out_of_order(messages: list[Message]) -> Iterator[str]:
 def _unread(part: Block) -> str | None:
     """What only shows once a part is looked into: its signature, its picture, and those of a response."""
     sealed = part.get("signature")
-    if sealed and sealed != UNSIGNED and not SEALED.fullmatch(_decoded(sealed) or b""):
+    if sealed and sealed != UNSIGNED and not is_signature(sealed):
         return "Corrupted thought signature."
     inner = part.get("content")
     for one in (part, *(inner if isinstance(inner, list) else ())):

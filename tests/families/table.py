@@ -177,12 +177,12 @@ def _google(step: list[Part], *, sdk: str) -> None:
         if sealed is None:
             continue
         said = verdict(part.get("text", ""), sealed)
-        garbled = {"valid": sealed, "other text": f"bad-{sealed}", "garbage": sealed}[said]
-        signature = base64.b64encode(str(garbled).encode()).decode()
+        unread = base64.b64encode(b"bad").decode()
+        signature = {"valid": sealed, "other text": unread, "garbage": f"{sealed}%"}[said]
         texts = [one for one in step if one["type"] == "text" and one.get("text")]
         calls = [one for one in step if one["type"] == "tool"]
         for one in (part, *(calls[:1] or texts[-1:])):
-            _give(one, sdk, {"thoughtSignature": f"{signature}%" if said == "garbage" else signature})
+            _give(one, sdk, {"thoughtSignature": signature})
 
 
 def _as_it_is(step: list[Part]) -> None:

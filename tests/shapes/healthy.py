@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.media import data_url, png
+from tests.e2e.signing import redacted
 from tests.shapes.history import long_history
 from tests.shapes.registry import healthy
 from tests.support.build import SessionBuilder
@@ -207,7 +208,7 @@ def unicode_of_all_kinds(s: SessionBuilder) -> None:
 @healthy()
 def redacted_thinking(s: SessionBuilder) -> None:
     s.user("go")
-    s.assistant(reasoning("", None, redactedData="red-1"), text("done"))
+    s.assistant(reasoning("", None, redactedData=redacted("1")), text("done"))
 
 
 @healthy()

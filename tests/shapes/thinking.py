@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.signing import sign
+from tests.e2e.signing import redacted, sign
 from tests.shapes.registry import broken
 from tests.support.build import SessionBuilder
 from tests.support.parts import aborted, api_error, reasoning, step_start, text, tool
@@ -48,7 +48,7 @@ def open_empty_signed_thinking(s: SessionBuilder) -> None:
 @broken(ORDER, thinking=ON, newer="healthy")
 def open_redacted_thinking(s: SessionBuilder) -> None:
     s.user("go")
-    s.assistant(reasoning("", None, redactedData="red-1"), tool())
+    s.assistant(reasoning("", None, redactedData=redacted("1")), tool())
 
 
 @broken(ORDER, thinking=ON)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from tests.e2e.media import data_url, png
-from tests.e2e.signing import sign
+from tests.e2e.signing import redacted, sign
 from tests.support.build import SessionBuilder
 from tests.support.parts import (
     Part,
@@ -182,7 +182,7 @@ ANSWER_PARTS: tuple[Callable[[random.Random], Part], ...] = (
     lambda r: text(""),
     lambda r: text(words(r), ignored=True),
     lambda r: reasoning(""),
-    lambda r: reasoning(words(r), None, redactedData=f"red-{r.getrandbits(40)}"),
+    lambda r: reasoning(words(r), None, redactedData=redacted(f"{r.getrandbits(40)}")),
     lambda r: tool(status="streaming"),
     lambda r: tool("read", {"filePath": "/a.png"}, "", attachments=[file(PICTURE)]),
     lambda r: {"type": "thinking", "thinking": words(r)},
@@ -274,7 +274,7 @@ HEALTHY: tuple[Turns, ...] = (
     _then(_asked(error=aborted()), PLAIN),
     _asked(said, lambda r: {"type": "patch", "hash": "x", "files": []}),
     _asked(thought, said, modelID=OTHER),
-    _asked(lambda r: reasoning("", None, redactedData=f"red-{r.getrandbits(40)}"), said),
+    _asked(lambda r: reasoning("", None, redactedData=redacted(f"{r.getrandbits(40)}")), said),
     _asked(said, lambda r: text(words(r), synthetic=True)),
     _then(_user(said), _user(said, lambda r: file(PICTURE)), PLAIN),
     _then(_user(said, lambda r: text(words(r), ignored=True)), _goes_on(said)),

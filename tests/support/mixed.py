@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from tests.e2e.signing import is_redacted, redacted
 from tests.shapes import BROKEN, Shape, is_old
 from tests.shapes.registry import OPEN_KINDS
 from tests.support.build import SessionBuilder
@@ -83,6 +84,6 @@ def _unique(planted: Planted) -> Planted:
     for part in (part for parts in planted.parts.values() for part in parts if part["type"] == "reasoning"):
         metadata = part.get("metadata")
         marks = metadata.get("anthropic") if isinstance(metadata, dict) else None
-        if isinstance(marks, dict) and str(marks.get("redactedData")).startswith("red-"):
-            marks["redactedData"] = f"red-{part['id']}"
+        if isinstance(marks, dict) and is_redacted(marks.get("redactedData")):
+            marks["redactedData"] = redacted(part["id"])
     return planted

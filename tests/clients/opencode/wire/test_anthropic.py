@@ -16,6 +16,7 @@ from recoveryd.clients.opencode.wire.prompt import ENVIRONMENT
 from recoveryd.core.model import Failure, RecordedError, Session
 from recoveryd.core.request import Request, Turn
 from tests.e2e.media import data_url, png
+from tests.e2e.signing import redacted
 from tests.support.build import SessionBuilder
 from tests.support.parts import (
     Part,
@@ -341,9 +342,9 @@ def test_a_subtask_is_a_sentence(form: Form) -> None:
 
 
 def test_redacted_thinking_is_sent_by_the_newer_client_alone() -> None:
-    part = reasoning("", None, redactedData="red-1")
+    part = reasoning("", None, redactedData=redacted("1"))
     assert of_answer(part, "a word") == [("assistant", ["a word"])]
-    assert of_answer(part, "a word", form=NEW)[0][1][0] == {"type": "redacted_thinking", "data": "red-1"}
+    assert of_answer(part, "a word", form=NEW)[0][1][0] == {"type": "redacted_thinking", "data": redacted("1")}
 
 
 def test_an_interrupted_call_with_output_has_a_plain_result_in_the_newer_client() -> None:
@@ -390,7 +391,7 @@ def test_by_vertex_goes_what_is_left_out_for_anthropic_itself(form: Form) -> Non
     """Also thinking without words, which may be refused for its signature."""
     made = builder()
     made.user("go")
-    made.assistant(reasoning("", None, redactedData="red-1"), reasoning(""), text("", metadata={"x": {"y": 1}}))
+    made.assistant(reasoning("", None, redactedData=redacted("1")), reasoning(""), text("", metadata={"x": {"y": 1}}))
     made.user("next")
     made.assistant(text(""), error=aborted())
     request = replace(VERTEX, form=form).stored(as_session(made.planted()))
