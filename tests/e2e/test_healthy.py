@@ -75,7 +75,7 @@ def _comparable(found: Files) -> list[tuple[str, Any]]:
     known: dict[str, str] = {}
 
     def count(match: re.Match[str]) -> str:
-        kind = re.split(r"[_\-\s]", match[0])[0]
+        kind = "sig" if match[0].startswith("c2ln") else re.split(r"[_\s]", match[0])[0]
         return known.setdefault(match[0], f"<{kind} {sum(v.startswith(f'<{kind} ') for v in known.values())}>")
 
     return [
