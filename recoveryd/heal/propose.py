@@ -347,4 +347,4 @@ def _may_bind(case: Case) -> bool:
 def _mended(client: Client, case: Case) -> Refusal:
     """Tell that a newer client heals the session without us."""
     goes_on = client.go_on(case.store, case.failure.session)
-    return Refusal(f"the newest {client.title} mends this by itself, so update an older one. {goes_on}")
+    return Refusal(f"the newest {client.title} mends nearly all such faults, so update an older one. {goes_on}")

@@ -34,7 +34,7 @@ from tests.support.running import running, until
 from tests.support.transcript import Transcript, call, dump, stamp, text
 from tests.support.trees import Tree
 
-MENDS = "the newest Claude Code mends this by itself, so update an older one. To go on: `claude --resume {}`"
+MENDS = "the newest Claude Code mends nearly all such faults, so update an older one. To go on: `claude --resume {}`"
 UNEXPLAINED = "the newest Claude Code mends most faults before it sends them, so update an older one"
 ILLEGAL = "messages.3.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
 # What an older version stored of shapes that the newest one mends by itself.
