@@ -51,7 +51,7 @@ def _is_missing(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return True
     except OSError:
-        return False
+        pass  # it may be there
     return False
 
 

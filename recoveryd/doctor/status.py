@@ -196,8 +196,9 @@ def why_late(store: Store, by: LockOwner | None, state_dir: Path) -> str:
     """Tell, in a sentence, why the `run` that watches a store notices what is written there once a minute only; "" when
     it does at once.
     """
-    notes = watchers(paths.lock_dir(state_dir)) if by is not None else ()
-    return next((note.late.get(store.id, "") for note in notes if by is not None and note.pid == by.pid), "")
+    if by is None:
+        return ""
+    return next((note.late.get(store.id, "") for note in watchers(paths.lock_dir(state_dir)) if note.pid == by.pid), "")
 
 
 def silent_lockers(config: Config, store: Store, state_dir: Path) -> list[int]:

@@ -117,7 +117,8 @@ def _first_rejected(refused: Refused, request: Request, thinking: Sequence[Block
     if refused.position is None:
         return 0
     if not told and request.models_told and all(map(_is_signed, thinking)):
-        told = [thinking.index(block) for block, _ in new_of(request, [(block, block.body) for block in thinking])]
+        new = new_of(request, [(block, block.body) for block in thinking])  # the last ones
+        told = [len(thinking) - len(new)] if new else []
     return min(told, default=0)
 
 
