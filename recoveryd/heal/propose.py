@@ -26,7 +26,6 @@ from recoveryd.core import (
     Wire,
     command_line,
     deed_names,
-    explained_by,
     keep_newest,
     uncapital,
     why_off,
@@ -133,7 +132,7 @@ class Proposer:
         store, failure, kind = case.store, case.failure, case.kind
         client = self._clients.of(store)
         wires = client.wires(store, failure)
-        provider = _rules(client, wires, case, invents=self._config.invent_reasoning)
+        provider = _rules(client, wires, case, session, invents=self._config.invent_reasoning)
         if isinstance(provider, Refusal):
             return provider
         shorter = self._shorter(case, session)
@@ -169,9 +168,10 @@ class Proposer:
 
     def _unexplained(self, case: Case, session: Session, wires: Sequence[Wire], planned: Refusal) -> Refusal:
         """Say of a fault that the rules do not find what the client does about such by itself."""
+        from recoveryd.repair import faults_of
+
         client, rules, error = self._clients.of(case.store), rules_for(case.failure, wires), case.failure.error
-        found = (v for wire in wires for v in rules.check(wire.build(session), Claims()))
-        if any(v.kind in explained_by(case.kind) and client.heals(v.kind, v.block, error) for v in found):
+        if any(client.heals(v.kind, v.block, error) for v in faults_of(case.kind, rules, wires, session)):
             return _mended(client, case)
         return replace(planned, reason=f"{planned.reason}; {client.mends}") if client.mends else planned
 
@@ -312,19 +312,19 @@ def _at_rest(client: Client, case: Case, session: Session) -> None:
         raise ActiveError(f"It is left alone: {busy}.")
 
 
-def _rules(client: Client, wires: Sequence[Wire], case: Case, *, invents: bool) -> Provider | Refusal:
+def _rules(client: Client, wires: Sequence[Wire], case: Case, session: Session, *, invents: bool) -> Provider | Refusal:
     """Return the rules that the next request is held to, or why nothing of this kind is edited."""
-    kind, failure, store = case.kind, case.failure, case.store
-    provider = rules_for(failure, wires)
+    kind, failure, store, provider = case.kind, case.failure, case.store, rules_for(case.failure, wires)
     offer = KINDS[kind].offer if kind in provider.finds else ""
     if KINDS[kind].unrepaired and not (offer and invents):
         return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(store, failure, kind), offer))))
-    if client.heals(kind, None, failure.error):
+    from recoveryd.repair import LeftToClient, faults_of
+
+    heals, sent = client.heals, faults_of(kind, provider, wires, session)
+    if heals(kind, None, failure.error) and all(heals(v.kind, v.block) for v in sent):
         return _mended(client, case)
     if provider is not NO_RULES:
-        from recoveryd.repair import LeftToClient
-
-        return LeftToClient(provider, client.heals, failure.error, case.refused)
+        return LeftToClient(provider, heals, failure.error, case.refused)
     if KINDS[kind].by_client:
         return provider
     then = next_step(kind, client, store, failure.session)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recoveryd.repair.fixes import Settings
 from recoveryd.repair.inputs import PlanInput, ShortenInput
-from recoveryd.repair.left_to_client import LeftToClient
+from recoveryd.repair.left_to_client import LeftToClient, faults_of
 from recoveryd.repair.plan import NOTHING_EXPLAINS, WHICH_IS_NOT_KNOWN, objections, plan
 from recoveryd.repair.shorten import ShorterPlan, shorten
 from recoveryd.repair.thinking_counts import counts_thinking
@@ -23,6 +23,7 @@ __all__ = [
     "ShorterPlan",
     "counts_thinking",
     "explain_thinking",
+    "faults_of",
     "objections",
     "plan",
     "shorten",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from recoveryd.core import (
@@ -16,7 +16,10 @@ from recoveryd.core import (
     RecordedError,
     Refused,
     Request,
+    Session,
     Violation,
+    Wire,
+    explained_by,
 )
 from recoveryd.providers import Provider
 
@@ -85,3 +88,9 @@ class LeftToClient:
         said = self.refused
         named = said is not None and found.kind is said.kind and said.over not in _OF_ALL and not claims.accuses
         return self.heals(found.kind, block, self.error if accused or named else None)
+
+
+def faults_of(kind: Kind, rules: Provider, wires: Iterable[Wire], session: Session) -> Iterator[Violation]:
+    """Go through what the rules find in the next request, without a claim, of what a provider may mean by `kind`."""
+    for wire in wires:
+        yield from (v for v in rules.check(wire.build(session), Claims()) if v.kind in explained_by(kind))

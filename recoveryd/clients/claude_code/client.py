@@ -200,7 +200,8 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     """Whether Claude Code sends its next request without such a fault, which it mends by itself; `block` None: whatever
     block has it.
 
-    51 broken shapes were tried. Images that are stored, and thinking, it takes away once they are refused, in words
+    51 broken shapes were tried. Pairs of calls and results it mends as it builds a request: a fault of such a pair that
+    is found in one, it does not. Images that are stored, and thinking, it takes away once they are refused, in words
     that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing. Where thinking stands
     is left to it until it is refused: it sends that as it is, but nobody refuses it of the newest models.
     """
@@ -211,8 +212,8 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     if about.signature:
         return _said(_OF_THINKING, error)
     order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
-    placed = about.thinking and error is not None
-    return (order and not placed) or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
+    sent = error is not None if about.thinking else block is not None
+    return (order and not sent) or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
 
 
 def _said(known: re.Pattern[str], error: RecordedError | None) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, ClassVar
 
+from recoveryd.clients.claude_code.answer_blocks import THINKING, answered, calls_last, kept_calls, key
 from recoveryd.clients.claude_code.attachment import in_sent_order
 from recoveryd.clients.claude_code.edited_lines import MARK
 from recoveryd.clients.claude_code.refused_media import without_refused
@@ -27,7 +28,6 @@ _ORPHANED = "[Orphaned tool result removed due to conversation resume]"  # where
 _CALL_ENDED = "[Tool use interrupted]"  # of an answer that has nothing left to send
 _MISSING = "[Tool result missing due to internal error]"
 _TOOLS_GONE = "[Tool references removed - tools no longer available]"  # in a result that had nothing else
-_THINKING = ("thinking", "redacted_thinking")
 _LONGEST_NAME = 200
 _FALLBACK = "fallback"  # tells that another model answered; it is not sent
 _CUT_OFF = (
@@ -123,11 +123,6 @@ def _made(words: str, message: str) -> Block:
     return Block({"type": "text", "text": words}, message, "")
 
 
-def _answered(words: str, message: str) -> Block:
-    """Make a text that the client puts in the place of the model's."""
-    return Block({"type": "text", "text": words, "citations": []}, message, "")
-
-
 def _readable(data: Json | None) -> bool:
     """Whether the client takes it for a block that it sends at all."""
     if data is None or not isinstance(data.get("type"), str) or data["type"] == _FALLBACK:
@@ -189,14 +184,15 @@ def _grouped(drafts: Iterable[_Draft]) -> list[_Draft]:
     for draft in drafts:
         before = _same_answer(found, draft)
         if before is not None:
-            before.blocks += draft.blocks
+            before.blocks = calls_last([*before.blocks, *draft.blocks])
             before.origins += draft.origins
             before.hollow |= draft.hollow
         else:
+            draft.blocks = calls_last(draft.blocks)
             found.append(draft)
     for draft in found:
         if draft.hollow and _thought_only(draft):
-            draft.blocks = [_answered(_NO_CONTENT, draft.origins[0][0])]
+            draft.blocks = [answered(_NO_CONTENT, draft.origins[0][0])]
     return [draft for draft in found if not _thought_only(draft)]
 
 
@@ -213,14 +209,14 @@ def _same_answer(found: Sequence[_Draft], draft: _Draft) -> _Draft | None:
 
 def _thought_only(draft: _Draft) -> bool:
     """Whether an answer never got behind its thinking."""
-    return draft.role == "assistant" and all(block.type in _THINKING for block in draft.blocks)
+    return draft.role == "assistant" and all(block.type in THINKING for block in draft.blocks)
 
 
 def _unresolved(drafts: Iterable[_Draft]) -> set[str]:
     """List the calls that nothing came back from, by their ids."""
     drafts = list(drafts)
-    given = {_key(block.body.get("tool_use_id")) for draft in drafts for block in _of("tool_result", draft)}
-    return {_key(block.body.get("id")) for draft in drafts for block in _of("tool_use", draft)} - given
+    given = {key(block.body.get("tool_use_id")) for draft in drafts for block in _of("tool_result", draft)}
+    return {key(block.body.get("id")) for draft in drafts for block in _of("tool_use", draft)} - given
 
 
 def _cut_off(session: Session, drafts: Sequence[_Draft]) -> list[_Draft]:
@@ -248,7 +244,7 @@ def _with_silence(drafts: list[_Draft], cut_off: set[str]) -> list[_Draft]:
 def _without_lost(drafts: Iterable[_Draft], lost: set[str]) -> Iterator[_Draft]:
     """Leave out each line that called tools, and got nothing back from any of them."""
     for draft in drafts:
-        calls = [_key(block.body.get("id")) for block in _of("tool_use", draft)]
+        calls = [key(block.body.get("id")) for block in _of("tool_use", draft)]
         if not calls or not lost.issuperset(calls):
             yield draft
 
@@ -265,7 +261,7 @@ def _paired(drafts: Iterable[_Draft], cut_off: set[str]) -> list[_Draft]:
             found.append(_Draft("user", _results((), calls, cut_off), [(calls[-1].message_id, "")]))
             calls = []
         if draft.role == "assistant":
-            draft.blocks = list(_calls(draft.blocks, seen)) or [_answered(_CALL_ENDED, draft.origins[0][0])]
+            draft.blocks = list(kept_calls(draft.blocks, seen)) or [answered(_CALL_ENDED, draft.origins[0][0])]
             calls = _of("tool_use", draft)
         elif draft.role == "user":
             draft.blocks = _results(draft.blocks, calls, cut_off)
@@ -279,31 +275,16 @@ def _of(kind: str, draft: _Draft) -> list[Block]:
     return [block for block in draft.blocks if block.type == kind]
 
 
-def _calls(blocks: Sequence[Block], seen: set[str]) -> Iterator[Block]:
-    """Put words first, then calls, each id once. The provider's own tools are called only where their result stands."""
-    ended = {_key(b.body.get("tool_use_id")) for b in blocks if b.type.endswith("_tool_result")}
-    calls: list[Block] = []
-    for block in blocks:
-        name = _key(block.body.get("id"))
-        if block.type == "tool_use":
-            if name not in seen:
-                seen.add(name)
-                calls.append(block)
-        elif not (block.type in ("server_tool_use", "mcp_tool_use") and name not in ended):
-            yield block
-    yield from calls
-
-
 def _results(blocks: Sequence[Block], calls: Sequence[Block], cut_off: set[str]) -> list[Block]:
     """Put the results of `calls` first, each once, then all else; what has none gets one that says so."""
     given: dict[str, Block] = {}
     for block in blocks:
         if block.type == "tool_result":
-            given.setdefault(_key(block.body.get("tool_use_id")), block)
-    names = {_key(call.body.get("id")): call for call in calls}
+            given.setdefault(key(block.body.get("tool_use_id")), block)
+    names = {key(call.body.get("id")): call for call in calls}
     none = [call for name, call in names.items() if name not in given]
-    missing = [_made_up(call, _MISSING) for call in none if _key(call.body.get("id")) not in cut_off]
-    ended = [_made_up(call, _CUT_OFF) for call in none if _key(call.body.get("id")) in cut_off]
+    missing = [_made_up(call, _MISSING) for call in none if key(call.body.get("id")) not in cut_off]
+    ended = [_made_up(call, _CUT_OFF) for call in none if key(call.body.get("id")) in cut_off]
     own = [block for name, block in given.items() if name in names]
     return [*missing, *own, *ended, *(block for block in blocks if block.type != "tool_result")]
 
@@ -312,11 +293,6 @@ def _made_up(call: Block, words: str) -> Block:
     """Return what the client says of a call that nothing came back from."""
     said = {"type": "tool_result", "content": words, "is_error": True, "tool_use_id": call.body.get("id")}
     return Block(said, call.message_id, "", unfinished=True)
-
-
-def _key(value: object) -> str:
-    """Return an id as the client compares it, whatever it is."""
-    return json.dumps(value, sort_keys=True)
 
 
 def _merged_users(drafts: Iterable[_Draft]) -> list[_Draft]:

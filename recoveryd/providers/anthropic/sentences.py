@@ -17,6 +17,7 @@ none
   Anthropic's system: system#text: text content blocks must be non-empty | system#cache_control cannot be set
   Anthropic's system: system#text: text content blocks must contain non-whitespace text
   Anthropic, of where a cache is wanted: cache_control * extra inputs are not permitted
+  Anthropic, of what its search of the web gave: encrypted_content in {/web_}search_result
 thinking_block_modified
   Anthropic: latest assistant message cannot be modified | remain as they were in the original
   Anthropic: thinking blocks * cannot be modified | message contains any thinking blocks
@@ -95,6 +96,7 @@ LIKELY = read(
 none
   Anthropic's system: system#text: cache_control cannot be set for empty text
   Anthropic's system: system#cache_control cannot be set for empty text
+  Anthropic, of what its search of the web gave: encrypted_content in {/web_}search_result
 media_rejected
   Anthropic, a cut path [unless download, fetch]: image.source | document.source | pdf.source
 """

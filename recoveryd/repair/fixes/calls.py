@@ -23,10 +23,14 @@ def mend_call(given: RepairInput, violation: Violation) -> Sequence[Edits]:
 
 
 def cancel_calls(given: RepairInput, violation: Violation) -> Sequence[Edits]:
-    """End a call without a result as cancelled; give what stands behind a call in its step a step of its own."""
+    """End a call without a result as cancelled; give what stands behind a call in its step a step of its own, or set
+    that aside where it is thinking and the client has no such steps.
+    """
     block = violation.block
     if block is None or not block.part_id:
         return ()
     if block.type in ("tool_use", "tool_result"):
         return (given.editor.cancel_call(block, given.settings.cancelled_text),)
-    return (given.editor.own_step(block),)
+    if (own := given.editor.own_step(block)) or not block.is_thinking:
+        return (own,)
+    return (given.editor.set_aside([block], "set_aside_thinking"),)

@@ -423,6 +423,23 @@ def _thinking_mixed(t: Transcript) -> None:
     t.assistant(replies.thinking("hm2"), text("done"))
 
 
+def _calls_among_thinking(t: Transcript) -> None:
+    """The client puts calls last, but where that brought two thinkings together that one thing stands between."""
+    orders = ("HCH", "CHH", "HCTH", "CHT", "HCCHT", "HDH", "HDDH", "HXH", "HXXH", "TDC", "HXCH", "XCH", "HCHC")
+    for number, order in enumerate((*orders, *orders)):
+        sorts: dict[str, Line] = {
+            "H": replies.thinking("hm"),
+            "T": text("a"),
+            "D": call(call_id="toolu_again"),
+            "X": {"type": "server_tool_use", "id": "srvtoolu_lost", "name": "web_search", "input": {"query": "x"}},
+        }
+        blocks = [call(call_id=f"toolu_{number}_{at}") if sort == "C" else sorts[sort] for at, sort in enumerate(order)]
+        t.user(f"question {number}")
+        t.assistant(*blocks, one_line=number < len(orders))
+        t.user([_gave(block["id"], "x") for block in blocks if block["type"] == "tool_use"] or "on")
+        t.assistant(text("done"))
+
+
 def _empty_ids_parallel(t: Transcript) -> None:
 
     t.user("q")
@@ -763,6 +780,7 @@ CHAINS: Mapping[str, Shape] = {
     "no-msg-id": _no_msg_id,
     "cr-lines": _cr_lines,
     "thinking-mixed": _thinking_mixed,
+    "calls-among-thinking": _calls_among_thinking,
     "empty-ids-parallel": _empty_ids_parallel,
     "loop": _loop,
     "loop-of-itself": _loop_of_itself,

@@ -21,6 +21,7 @@ from tests.support.transcript import Line, Transcript, call, text
 Shape = Callable[[Transcript], object]
 
 DONE = text("done")
+REDACTED: Line = {"type": "redacted_thinking", "data": "c2Vl"}
 IMAGE_URL: Line = {"type": "image", "source": {"type": "url", "url": GONE_URL}}
 IMAGE_FILE: Line = {"type": "image", "source": {"type": "file", "file_id": GONE_FILE}}
 DOCUMENT_URL: Line = {"type": "document", "source": {"type": "url", "url": GONE_URL}, "title": "Plan"}
@@ -172,10 +173,20 @@ def shots_left_out(t: Transcript) -> None:
 
 def thought_behind(t: Transcript) -> None:
     """Its user stopped it while it thought, behind words and as a whole; nobody sends the second one."""
-    t.assistant(text("a"), {"type": "redacted_thinking", "data": "c2Vl"}, replies.thinking("hm"))
+    t.assistant(text("a"), REDACTED, replies.thinking("hm"))
     t.user("go on")
     t.assistant(replies.thinking("ho"))
     t.user("more")
+    t.assistant(DONE)
+
+
+def thought_between(t: Transcript) -> None:
+    """Thinking on both sides of a call, as of another maker's model: the client leaves it so."""
+    t.assistant(replies.thinking("why"), call(), replies.thinking("then"))
+    t.result("toolu_01")
+    t.user("and")
+    t.assistant(replies.thinking("hm"), call(call_id="t2"), REDACTED, text("b"), call(call_id="t3"), one_line=True)
+    t.user([{"tool_use_id": name, "type": "tool_result", "content": "x"} for name in ("t2", "t3")])
     t.assistant(DONE)
 
 
@@ -235,6 +246,7 @@ STUCK: Mapping[str, Shape] = {
         t.result("toolu_blank"),
     ),
     "thinking-last": thought_behind,
+    "thinking-behind-a-call": thought_between,
     "images-too-many": shots,
     "images-too-many-and-left-out": shots_left_out,
     "images-too-many-attached": partial(too_many, most=MOST_IMAGES),
@@ -285,6 +297,7 @@ CHOSEN = (
     "citations-text",
     "thinking-blank",
     "thinking-last",
+    "thinking-behind-a-call",
     "images-too-many",
     "images-too-many-and-left-out",
     "images-too-many-attached",
@@ -363,6 +376,11 @@ SOUND: Mapping[str, Shape] = {
         )
     ),
     "citations-not-whole": says(text("b", citations=[{"type": "char_location"}])),
+    "thinking-behind-a-call-alone": lambda t: (
+        t.assistant(text("a"), call(), replies.thinking("hm")),
+        t.result("toolu_01"),
+        t.assistant(DONE),
+    ),
     "half-character": says(text("a\ud83d b")),
     "call-without-result": lambda t: (t.assistant(text("a"), call()), t.user("more"), t.assistant(DONE)),
     "call-without-result-in-parallel": _parallel_missing,

@@ -26,7 +26,13 @@ KEPT = (
     tuple(SOUND) if FULL else ("healthy", "call-without-result", "foreign-thinking", "image-damaged", "given-up-branch")
 )
 # Nothing stands in its place.
-ONLY_TAKEN = ("blank-text-in-a-line", "thinking-blank", "thinking-blank-of-a-call", "thinking-last")
+ONLY_TAKEN = (
+    "blank-text-in-a-line",
+    "thinking-blank",
+    "thinking-blank-of-a-call",
+    "thinking-last",
+    "thinking-behind-a-call",
+)
 PATIENCE_S = 60.0
 
 

@@ -350,6 +350,7 @@ def test_sentences_of_gateways_and_servers_that_were_met_later(text: str, kind: 
         "invalid_image_url: Failed to download image from https://example.org/a.png",
         "block_binding: Extra inputs are not permitted",
         "messages.5.content.1.text.cache_control: Extra inputs are not permitted",
+        "messages.3.content.1: Invalid `encrypted_content` in `search_result` block",
         "Too many files open",
         "You have uploaded too many images today. Try again tomorrow.",
         "上传的文件长度超过限制",
