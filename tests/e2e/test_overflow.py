@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
-from tests.e2e.overflow import LIMIT, NO_ROOM, OFF, SHARE, Played, no_room, place, play
+from tests.e2e.overflow import LIMIT, NO_ROOM, OFF, SHARE, Played, no_room, place, play, records
 from tests.e2e.overflow_scenes import SCENES
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning
@@ -118,6 +119,58 @@ def test_what_a_failed_compaction_hid_is_sent_again(tmp_path: Path) -> None:
             assert 0.85 * SHARE * LIMIT <= count(sent.body) <= 1.05 * SHARE * LIMIT
     except UnavailableError as reason:
         pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize(("version", "name"), [(JSON_STORE, "later-paste"), (NEWEST, "huge-output")])
+def test_what_is_cut_twice_names_the_file_that_has_all(version: str, name: str, tmp_path: Path) -> None:
+    """Behind the first repair its model takes less."""
+    planted = LONG[name].build()
+    whole = max((_said(part) for parts in planted.parts.values() for part in parts), key=len)
+    try:
+        with place(tmp_path, version, config=OFF) as (harness, daemon):
+            harness.plant(planted)
+            stored = {key: raw for key, raw in records(harness, planted.id).items() if "prt_" in key}
+            for times, limit in enumerate((LIMIT, 60_000), 1):
+                harness.provider.strict.limit = limit
+                assert not harness.prompt(planted.id, f"go on, {times}", thinking=True, model=harness.model).accepted
+                settle(harness, planted.id)
+                assert daemon.wait_settled([planted.id], times)[planted.id][0]["outcome"] == "healed"
+                [sent] = harness.prompt(planted.id, f"and on, {times}", thinking=True, model=harness.model).requests
+                settle(harness, planted.id)
+                assert sent.refused is None
+                file = _file_of_the_one_excerpt(whole, sent.body)
+                assert file.read_text() == whole
+            undone = daemon.codes([["undo", entry["id"], "--force"] for entry in daemon.history(planted.id)])
+            assert undone == [0, 0]
+            now = records(harness, planted.id)
+            assert {key: now.get(key) for key in stored} == stored
+            assert not file.exists()
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def _said(part: dict[str, Any]) -> str:
+    return str(part.get("text") or part.get("state", {}).get("output") or "")
+
+
+def _file_of_the_one_excerpt(whole: str, sent: Any) -> Path:
+    """What is sent of a text names one file, and counts all that it leaves out."""
+    [said] = (text for text in _strings(sent) if " bytes truncated" in text)
+    head, _, note = said.partition("\n\n...")
+    told, _, tail = note.partition("sections.\n\n")
+    [(left, file)] = re.findall(r"(\d+) bytes truncated\.\.\.\n\n.* saved to: (.*)\n", told)
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert int(left) == len(whole) - len(head) - len(tail)
+    return Path(file)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one)
 
 
 def test_a_client_that_compacts_without_end_is_stopped(tmp_path: Path) -> None:

@@ -252,6 +252,49 @@ def test_an_output_that_is_cut_is_whole_in_its_file_whatever_else_is_done_to_its
     assert no_longer_seen(session, made.edits).startswith("; no longer seen: write 1; cut: write")
 
 
+_SAVED = "/data/tool-output/tool_" + "a" * 26
+_CALL = "The tool call succeeded but the output was truncated. Full output saved to: " + _SAVED
+_HOW = "Use Grep to search the full content or Read with offset/limit to view specific sections."
+_ALL = words(random.Random(1), 9_000)
+_NOTES = {  # as clients leave an output that they cut: its beginning, its end, the end of a shell's; and as we do
+    "beginning": f"{_ALL[:4000]}\n\n...90 lines truncated...\n\n{_CALL}\n{_HOW}",
+    "end": f"...5000 bytes truncated...\n\n{_CALL}\n{_HOW}\n\n{_ALL[-4000:]}",
+    "shell": f"...output truncated...\n\nFull output saved to: {_SAVED}\n\n{_ALL[-4000:]}",
+    "both": f"{_ALL[:2000]}\n\n...5000 bytes truncated...\n\n{_CALL}\n{_HOW}\n\n{_ALL[-2000:]}",
+}
+
+
+def _cut_again(shown: str, files: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """What the model is shown of an output that is cut to 300 characters, and the files that are to be written."""
+    builder = SessionBuilder(seed=7)
+    builder.user("question")
+    builder.assistant(tool("bash", {"command": "log"}, shown))
+    session = as_session(spent(builder.planted()))
+    editor = OpencodeShortener(session, Marks("rtest", NOW), folder="/data/tool-output", saved=files.get)
+    [block] = [b for turn in _wire("new").stored(session).turns for b in turn.blocks if b.type == "tool_result"]
+    edits = editor.cut(block, 300)
+    [data] = [edit.after or {} for edit in edits]
+    return data["state"]["output"], dict(editor.wholes(edits))
+
+
+@pytest.mark.parametrize("form", _NOTES)
+def test_what_was_cut_before_is_cut_of_its_whole(form: str) -> None:
+    said, written = _cut_again(_NOTES[form], {_SAVED: _ALL})
+    assert written == {}
+    assert said.startswith(_ALL[:200])
+    assert said.endswith(_ALL[-100:])
+    assert re.findall(r"[.]{3}(\d+) bytes truncated[.]{3}\n\n(.*)\n", said) == [(str(len(_ALL) - 300), _CALL)]
+
+
+@pytest.mark.parametrize("form", _NOTES)
+@pytest.mark.parametrize("files", [{}, {_SAVED: "another text"}], ids=["gone", "another"])
+def test_what_was_cut_before_is_told_as_that_where_its_whole_is_gone(form: str, files: dict[str, str]) -> None:
+    said, written = _cut_again(_NOTES[form], files)
+    [(file, text)] = written.items()
+    assert text == _NOTES[form]
+    assert f"The output was truncated once more. As it was before that it is saved to: {file}\n" in said
+
+
 @pytest.mark.parametrize("name", ["long-turn", "many-turns", "inputs", "thinking"])
 def test_the_measure_is_within_a_hundredth(name: str) -> None:
     session = session_of(LONG[name], seed=7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from recoveryd.clients.client import Client, Cure, Prompt, ShellSettings
@@ -127,18 +127,16 @@ class Opencode:
         directory = store.about(session.id).directory
         forms = forms_of(store, self.server, failure.session)
         old = all(not form.keeps_compaction_tail for form in forms)
-        folder = _cut_outputs(store)
+        editor = partial(OpencodeShortener, marks=marks, folder=str(_cut_outputs(store)), saved=cache(_text_in))
         context = limits.context_limit(self.server, store, failure, directory)
         logged, says_client = limits.logged_refusal(store, session, failure), compactions.says_client(failure.error)
         failed = session.message(failure.message)
         failed_at = max(failure.time, failed.completed if failed is not None else 0)
         return Shortening(
-            editor=partial(OpencodeShortener, marks=marks, folder=str(folder)),
+            editor=editor,
             usages=tuple(token_usage.usages(session, failure)),
             left=token_usage.left_over(session, failure),
-            wholes=lambda found, edits: {
-                Path(path): text for path, text in OpencodeShortener(found, marks, str(folder)).wholes(edits).items()
-            },
+            wholes=lambda found, edits: {Path(path): text for path, text in editor(found).wholes(edits).items()},
             logged=logged,
             says_client=says_client,
             unlogged=says_client and logged is None and marks.now - failed_at < limits.LOGGED_BY_MS,
@@ -337,3 +335,10 @@ class Opencode:
 def _cut_outputs(store: Store) -> Path:
     """Return the folder in which the client keeps what it cut, and the model may read it."""
     return store.home / "tool-output"
+
+
+def _text_in(path: str) -> str | None:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, ValueError):
+        return None

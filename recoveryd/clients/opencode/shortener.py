@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from recoveryd.clients.javascript import truthy
 from recoveryd.clients.opencode import compactions, token_usage
@@ -20,11 +20,25 @@ _READ = "Use Grep to search the full content or Read with offset/limit to view s
 _NONE = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 
 
+# As the client (1.1.53 to 1.18.34) puts it into an output that it cut, and its shell (1.18); as do we.
+_NOTE = r"(?:^|\n\n)\.\.\.(?:\d+ (?:bytes|lines)|output) truncated\.\.\.\n\n[^\n]* saved to: (%s/tool_\w{26})"
+
+
+class _Whole(NamedTuple):
+    text: str  # all that is known of it
+    file: str  # where that is, or is to be put
+    is_there: bool = False
+    is_all: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class OpencodeShortener(OpencodeEditor):
-    """`folder`: where the client itself puts outputs that it cuts, and where the model may read them."""
+    """`folder`: where the client itself puts outputs that it cuts, and where the model may read them. `saved`: reads
+    such a file, or gives None.
+    """
 
     folder: str = ""
+    saved: Callable[[str], str | None] = field(default=lambda _: None, repr=False, compare=False)
     _messages: dict[str, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
     _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -68,17 +82,20 @@ class OpencodeShortener(OpencodeEditor):
     def cut(self, block: Block, kept: int) -> Edits:
         part = self._part(block.part_id)
         data = part.data or {}
-        whole = text_that_may_be_cut(part)
-        if whole is None or len(whole) <= kept:
+        shown, whole = text_that_may_be_cut(part), self._whole(part)
+        if shown is None or whole is None or len(shown) <= kept:
             return ()
         if part.type == "tool":
-            said = f"The tool call succeeded but the output was truncated. Full output saved to: {self._file(part)}"
-            state = {**data["state"], "output": _cut(whole, kept, f"{said}\n{_READ}")}
+            full = "The tool call succeeded but the output was truncated. Full output saved to:"
+            said = full if whole.is_all else "The output was truncated once more. As it was before that it is saved to:"
+            state = {**data["state"], "output": _cut(whole.text, kept, f"{said} {whole.file}\n{_READ}")}
             return (self._replace(part, {"state": state}, "cut_output"),)
-        words = _cut(whole, kept, f"The text was truncated. The full text is saved to: {self._file(part)}\n{_READ}")
+        full = "The text was truncated. The full text is saved to:"
+        said = full if whole.is_all else "The text was truncated once more. As it was before that it is saved to:"
+        words = _cut(whole.text, kept, f"{said} {whole.file}\n{_READ}")
         hidden = self._replace(part, {"ignored": True}, "cut_paste")
-        [shown] = self._insert(part.message_id, part.id, [{"type": "text", "text": words}], "cut_paste")
-        return (hidden, Edit(shown.message_id, shown.part_id, shown.after, shown.action, companion=True))
+        [new] = self._insert(part.message_id, part.id, [{"type": "text", "text": words}], "cut_paste")
+        return (hidden, Edit(new.message_id, new.part_id, new.after, new.action, companion=True))
 
     def cut_input(self, block: Block, longest: int) -> Edits:
         part = self._part(block.part_id)
@@ -146,11 +163,26 @@ class OpencodeShortener(OpencodeEditor):
         stamp = self.marks.now * 4096 % 2**48
         return f"{self.folder}/tool_{stamp:012x}{part.id[-14:]}"
 
+    def _whole(self, part: Part) -> _Whole | None:
+        """Find the whole of a text that may be cut: of one that was cut before, in the file that it names, if what it
+        shows is of that. None: it is no such text.
+        """
+        said = text_that_may_be_cut(part)
+        if said is None:
+            return None
+        notes = list(re.finditer(_NOTE % re.escape(self.folder), said))
+        for note in notes:
+            head, tail = said[: note.start()], said[note.end() :].partition("\n\n")[2]
+            whole = self.saved(note[1]) if head or tail else None
+            if whole is not None and whole.startswith(head) and whole.endswith(tail):
+                return _Whole(whole, note[1], is_there=True)
+        return _Whole(said, self._file(part), is_all=not notes)
+
     def wholes(self, edits: Edits) -> Mapping[str, str]:
         """Return the texts that edits of this session's editor cut, by the file that each is to be put into."""
         cut = (edit.part_id for edit in deeds(edits) if edit.action in CUT)
-        parts = [self._part(part_id) for part_id in cut if part_id in self._all_parts()]
-        return {self._file(part): text for part in parts if (text := text_that_may_be_cut(part)) is not None}
+        found = [self._whole(self._part(part_id)) for part_id in cut if part_id in self._all_parts()]
+        return {whole.file: whole.text for whole in found if whole is not None and not whole.is_there}
 
     def _user(self, _: bool) -> Json:
         like = next((m for m in reversed(self.session.messages) if m.role == "user"), None)
