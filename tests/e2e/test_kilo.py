@@ -19,22 +19,27 @@ from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import FORK, NEW
 from recoveryd.clients.opencode.wire.openrouter import OpenRouterChat
 from recoveryd.clients.opencode.wire.prompt import ENVIRONMENT
+from recoveryd.core.model import Session
 from tests.e2e.client import MODEL
 from tests.e2e.daemon import Daemon
 from tests.e2e.install import UnavailableError
 from tests.e2e.kilo import VERSION, Kilo
+from tests.e2e.media import data_url, png
 from tests.e2e.provider import Provider, Request
 from tests.families.fake import Fake, Handler
 from tests.families.play import Stage, played, undone
 from tests.families.table import FAMILIES
-from tests.shapes import SHAPES
+from tests.shapes import SHAPES, Shape
+from tests.support.build import Planted, SessionBuilder
 from tests.support.long_sessions import LONG
+from tests.support.parts import file, text, tool
 from tests.support.plant import write_sqlite
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 FULL = bool(os.environ.get("TEST_RECOVERYD_FULL_CLIENTS"))
 STUCK = ("forged-earlier-off", "blank-answer-off", "picture-too-heavy")
+_TRANSIENT = {"kilocode.lifecycle": "transient"}
 SENT = tuple(SHAPES) if FULL else (*tuple(SHAPES)[::30], "tool-then-text-open", "aborted-with-text-behind-tool-on")
 
 
@@ -97,9 +102,11 @@ def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_p
     shapes = [SHAPES[name] for name in STUCK]
     planted = [shape.build() for shape in shapes]
     healthy = next(shape for shape in SHAPES.values() if shape.kind is None).build()
+    planted[0] = _behind_what_is_not_sent(shapes[0])
     for one in (*planted, healthy):
         write_sqlite(one, there.kilo.database, directory=str(there.kilo.directory))
     store = OpencodeSqlite(there.kilo.database, client="kilo", title="Kilo")
+    kept = _not_sent(store.load(planted[0].id))
     before = store.load(healthy.id)
     for one, shape in zip(planted, shapes, strict=True):
         assert there.prompt(one.id, shape.thinking)[-1].refused, shape.name
@@ -110,6 +117,26 @@ def test_stuck_sessions_heal_and_healthy_ones_keep_every_row(there: There, tmp_p
     for one, shape in zip(planted, shapes, strict=True):
         assert [request.refused for request in there.prompt(one.id, shape.thinking)] == [None], shape.name
     assert store.load(healthy.id) == before
+    assert len(kept) == 2 and _not_sent(store.load(planted[0].id)) == kept
+
+
+def _behind_what_is_not_sent(shape: Shape) -> Planted:
+    """This shape behind two parts of Kilo's own that would be at fault if it sent them: what it showed as it was ended
+    while it prepared a turn, and a damaged image that it gave its user.
+    """
+    session = SessionBuilder()
+    session.user("go")
+    left = session.assistant(text("Initializing…", synthetic=True, metadata=_TRANSIENT), bare=True)
+    del left["time"]["completed"]
+    session.user("send it")
+    session.assistant(tool("send_file", attachments=[file(data_url(png(4, 4), "image/jpeg"), "image/jpeg")]))
+    shape.turns(session)
+    return session.planted()
+
+
+def _not_sent(session: Session) -> list[bytes | None]:
+    parts = [(part.raw, part.data or {}) for message in session.messages for part in message.parts]
+    return [raw for raw, data in parts if data.get("tool") == "send_file" or data.get("metadata") == _TRANSIENT]
 
 
 def _named(file: Path, package: str) -> None:

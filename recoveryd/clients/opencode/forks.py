@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
@@ -132,7 +132,9 @@ class ForkedOpencode(Opencode):
         """List both forms that it may have taken over, its own first: a plan is right under each. So it is under both
         protocols where its own gateway was asked for Claude, and the error tells no address.
         """
-        forms = tuple(dict.fromkeys((self.fork.form, FORK, NEW)))
+        own = self.fork.form  # of which tools it has, that is known in any case
+        both = (replace(form, sends_given_files=own.sends_given_files) for form in (FORK, NEW))
+        forms = tuple(dict.fromkeys((own, *both)))
         spoken = protocols_of(store, failure, forms, self.fork.gateway)
         unsaid = self.fork.gateway and not any(spoken) and not failure.error.url and failure.provider == self.name
         protocols = _AT_GATEWAY if unsaid else spoken

@@ -69,7 +69,7 @@ def as_signed_in(store: Store, failure: Failure, forms: Sequence[Form]) -> Seque
     """
     if failure.provider != "openai" or not _by_login(store.home / "auth.json", failure.provider):
         return forms
-    return tuple(replace(form, system_is_item=False) if form in (NEW, FORK) else form for form in forms)
+    return tuple(replace(form, system_is_item=False) if form.name in (NEW.name, FORK.name) else form for form in forms)
 
 
 def _by_login(path: Path, provider: str) -> bool:

@@ -31,6 +31,7 @@ class Form:
     system_is_item: bool  # OpenAI's Responses API has the system prompt as its first item; not with a login of ChatGPT
     ties_by_id: bool  # of one millisecond, messages go by id; before, by what the database has: see `Message.row`
     bare_prompts: bool  # a prompt is sent as it is; Kilo puts a text behind each, old ones too, and stores none of them
+    sends_given_files: bool  # of `send_file`, by which Kilo gives its user a file; it sends the model no such file
     reads_pages: bool  # whole ones: also what a compaction replaced, where it is in the page that this one begins in
     reads_all: bool  # also what a compaction replaced, so a part there that is no JSON stops the request
 
@@ -71,7 +72,12 @@ _FLAGS = len(Form.__dataclass_fields__) - 1
 
 
 OLD = replace(
-    Form("old", *[False] * _FLAGS), sends_ignored=True, system_is_item=True, ties_by_id=True, bare_prompts=True
+    Form("old", *[False] * _FLAGS),
+    sends_ignored=True,
+    system_is_item=True,
+    ties_by_id=True,
+    bare_prompts=True,
+    sends_given_files=True,
 )
 NEW = Form("new", *[True] * _FLAGS)
 
@@ -80,7 +86,15 @@ PAGED = replace(OLD, name="paged", reads_pages=True, reverts_parts=True, ties_by
 
 
 # Kilo 7.7.9 sends what 1.18 sends, but for these.
-FORK = replace(NEW, name="fork", moves_text=False, mends_unicode=False, sends_ignored=False, bare_prompts=False)
+FORK = replace(
+    NEW,
+    name="fork",
+    moves_text=False,
+    mends_unicode=False,
+    sends_ignored=False,
+    bare_prompts=False,
+    sends_given_files=False,
+)
 
 
 _FORMS = {form.name: form for form in (OLD, PAGED, NEW, FORK)}

@@ -178,7 +178,7 @@ def _signed(part: Part) -> bool:
 
 def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, message: Message) -> None:
     data, kind = part.data or {}, part.type
-    if kind not in ("text", "reasoning", "tool"):
+    if kind not in ("text", "reasoning", "tool") or (kind == "text" and _tells_progress(data)):
         return
     if kind == "text" and data.get("ignored") and not asked.form.sends_ignored:
         return
@@ -197,6 +197,14 @@ def _of_assistant(part: Part, step: _Step, asked: AskedModel, foreign: bool, mes
         _reasoning(part, step, asked.form, marks, foreign)
     else:
         _tool(part, step, asked, marks)
+
+
+def _tells_progress(data: Json) -> bool:
+    """Whether a text is what Kilo shows while it prepares a turn, and sends to nobody (7.7.9). It stays where Kilo is
+    ended meanwhile.
+    """
+    metadata = data.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("kilocode.lifecycle") == "transient"
 
 
 def _sound(metadata: object) -> bool:
@@ -293,7 +301,8 @@ def _output(part: Part, state: Json, asked: AskedModel) -> tuple[str | list[Json
         raise CannotSend("time", "the finished tool call has no time")
     if time.get("compacted"):
         return _CLEARED, []
-    output, attachments = state.get("output"), state.get("attachments") or []
+    given = not form.sends_given_files and (part.data or {}).get("tool") == "send_file"
+    output, attachments = state.get("output"), [] if given else state.get("attachments") or []
     if isinstance(output, (bool, int, float)) and not attachments:
         return javascript_json(output), []
     if form.omits_empty_output and isinstance(output, list) and not attachments:

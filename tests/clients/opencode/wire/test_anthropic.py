@@ -222,6 +222,22 @@ def test_an_ignored_text_is_sent_of_the_assistant_alone(form: Form) -> None:
     assert of_answer(text("hidden", ignored=True), "seen", form=FORK, bare=True) == [("assistant", ["seen"])]
 
 
+def test_what_kilo_shows_while_it_prepares_a_turn_is_not_sent() -> None:
+    """Kilo leaves it where it is ended meanwhile. Its metadata is nothing that an SDK takes."""
+    shown_meanwhile = text("Initializing snapshot…", synthetic=True, metadata={"kilocode.lifecycle": "transient"})
+    for form in (FORK, NEW):
+        assert of_answer(shown_meanwhile, form=form, bare=True) == []
+        assert of_answer(shown_meanwhile, "done", form=form) == [("assistant", ["done"])]
+
+
+@pytest.mark.parametrize(("form", "files"), [(OLD, 1), (PAGED, 1), (NEW, 1), (FORK, 0)])
+def test_a_file_that_kilo_gives_its_user_is_not_sent(form: Form, files: int) -> None:
+    made = tool("send_file", output="delivered", attachments=[file(PICTURE)])
+    [_, (_, [result])] = of_answer(made, form=form)[:2]
+    assert str(result).count("image/png") == files
+    assert str(of_answer({**made, "tool": "read"}, form=FORK)).count("image/png") == 1
+
+
 def test_of_one_millisecond_1_2_sends_the_later_row_first() -> None:
     """It sorts by time alone, downwards, and turns that round: `!cmd` writes two rows at once now and then."""
     made = builder()
