@@ -16,6 +16,8 @@ none
   Anthropic's system: system#: text content blocks must contain non-whitespace text
   Anthropic's system: system#text: text content blocks must be non-empty | system#cache_control cannot be set
   Anthropic's system: system#text: text content blocks must contain non-whitespace text
+  several, of the system prompt: system prompt is too long
+  several, of the answer's length [unless prompt, input]: {max_tokens/budget_tokens/thinking budget} # {/which} exceeds
   Anthropic, of where a cache is wanted: cache_control * extra inputs are not permitted
   Anthropic, of what its search of the web gave: encrypted_content in {/web_}search_result
 thinking_block_modified
@@ -31,7 +33,8 @@ thinking_block_order
   Anthropic: expected redacted_thinking, but found | must start with a thinking block | the lastmost set of tool_use
 thinking_signature_invalid
   Anthropic: invalid signature in thinking | invalid data in redacted_thinking
-  Anthropic [unless signature input should be, signature expired]: thinking.signature:
+  Anthropic [unless signature input should be, signature expired]: content.#.thinking.signature:
+  Anthropic: thinking.signature: field required
   Anthropic: block is bound to a different conversation | each thinking block must contain
   Anthropic: thinking.thinking: field required | redacted_thinking.data: field required | invalid thinking signature
   Anthropic: thinking block signature | signature of the thinking block
@@ -61,7 +64,7 @@ media_rejected over sides
 media_rejected over request
   Anthropic: request exceeds the maximum size | request too large (max #mb
 media_rejected over number
-  Anthropic [unless today, per day]: too many images
+  Anthropic: too many images
 media_rejected of one
   Anthropic: media type, but the image appears to be | image does not match the provided media type
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty

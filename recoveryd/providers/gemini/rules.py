@@ -25,7 +25,7 @@ from recoveryd.core import (
     media_of,
 )
 from recoveryd.providers.gemini import media
-from recoveryd.providers.media_limits import claimed_fault, only_new, unreadable
+from recoveryd.providers.media_limits import claimed_fault, only_new, too_many, unreadable
 
 # A name begins with a letter or an underscore, and has at most 128 characters by the API's reference. Ids of calls are
 # not looked at.
@@ -128,7 +128,12 @@ def claims(refused: Refused, request: Request) -> Claims:
             return Claims(media=frozenset(media_of(*m) for m in of_type if not inner or m[0].type == "tool_result"))
         if any(media.media_fault(source) for _, source in held):
             return Claims(over=refused.over)
-        meant = only_new(request, held) if refused.over is not None else unreadable(refused, request, held)
+        if refused.most_media:
+            meant = too_many(refused, held)
+        elif refused.over is not None:
+            meant = only_new(request, held)
+        else:
+            meant = unreadable(refused, request, held)
         return Claims(media=frozenset(media_of(*one) for one in meant), over=refused.over)
     signed = [block for block in request.blocks() if block.body.get(SIGNATURE, _NONE) != _NONE]
     torn = [block for block in signed if not _is_base64(str(block.body[SIGNATURE]))]

@@ -116,6 +116,7 @@ FAMILIES = (
         r"|(any|add|low|depleted your[^|]{0,20}) credits?\b|spend(ing)? (cap|limit)|monthly limit exhausted"
         r"|daily call limit|exceededbudget\b|exceeded budget for\b|crossed budget|over budget\W{1,3}spend"
         r"|budget_exceeded|account is in good standing"
+        r"|\b(images|tokens|requests)\b[^|.]{0,20} (per|this|a|each) month\b"
         r"|(account|organization)\b[^|]{0,60}\b(is suspended|been (locked|restricted|suspended))"
         r"|(?<!_)(plan|subscription)\b[^|]{0,30}\b(has expired|inactive|not (yet )?(support|include))"
         r"|requires a subscription|out of credits|hit your spend cap"  # Codex', of a workspace
@@ -129,6 +130,7 @@ FAMILIES = (
     ),
     (
         r"rate.?limit|too many (requests|tokens\b.{0,9}(wait|per))|per.?(minute|min|day)\b|throttl"
+        r"|\bthis (minute|hour)\b"
         r"|resource.?(has been )?exhausted|rate increased too quickly|request limit reached|key limit exceeded"
         r"|频繁|限流|速率|每分钟|频率过高|并发数过高|too many connections|request rate is too high|slow down\b",
         Cause.RATE_LIMIT,
@@ -174,6 +176,7 @@ FAMILIES = (
         r"input_schema|function_?declarations|(tool|function) ?names must be unique|\btools[.\[]|toolconfig|toolspec"
         r"|schema for function|response_format|tool_choice|support tool|invalid tool type|function parameters"
         r"|tool choice requires|invalid 'tools'|(^|\| )tools: |(more than|at most|maximum of) \d+ (tools|functions)"
+        r"|\b(tool|function) (definitions|schemas) exceed"
         r"|only supports function tools|body \| tools\b|tools (param requires|with mixed)|maximum tools limit"
         r"|(tools?|function) (use|calls?|calling)\W{1,3}((is|are) )?(not (supported|enabled)|unsupported)"
         r"|not support (tools?|function calling)\b|parse grammar|json schema conversion failed"

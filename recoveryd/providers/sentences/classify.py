@@ -12,10 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from recoveryd.core import Kind, RecordedError, Refused
+from recoveryd.core import Kind, Limit, RecordedError, Refused
 from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
-from recoveryd.providers.sentences.other_causes import of_a_limit, of_no_media, other_cause, unread
+from recoveryd.providers.sentences.other_causes import (
+    counts_in_time,
+    of_a_limit,
+    of_no_media,
+    other_cause,
+    unread,
+)
 from recoveryd.providers.sentences.rows import Row, squeeze
 
 _TOO_LARGE = 413  # RFC 9110: the content is larger than the server takes
@@ -44,6 +50,8 @@ def classify(error: RecordedError) -> Refused | None:
     only = matches[0] if len(matches) == 1 else None
     if only is not None and only.vague and unread(error):
         return None  # two readings of which one is wrong
+    if only is not None and only.row.over is Limit.NUMBER and counts_in_time(error):
+        return None
     kind = only.kind if only is not None else None
     if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
         # A name made from the status 413 says no more than "too large", and images may be that; one made from words of

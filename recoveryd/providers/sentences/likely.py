@@ -14,7 +14,11 @@ none
   status 415, of the form of a request [unless image, pdf, document, audio, video]: unsupported media type
   OpenAI, of what an answer is to include: encrypted content is not supported with this model
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
-  several, of the answer's length [unless prompt, input]: {max_tokens/max_completion_tokens/max_output_tokens} # exceed
+  several, of the answer's length [unless prompt, input]: {max_completion_tokens/max_output_tokens} # exceed
+  several, of the answer's length [unless prompt, input]: max_tokens {/parameter/value} # {/which} exceed
+  several, of thinking [unless prompt, input]: {budget_tokens/thinking budget} # {/which} exceed
+  several, of the system prompt: system prompt {/is} too {long/large}
+  several, of a tool's definition [unless messages, conversation, prompt]: {tool/function} {definitions/schemas} exceed
   several, of a tool's definition: tool names must be unique | toolConfig.tools
   AI SDK, before it sends anything: {image/file} mime type: * expected one of
   AI SDK, before it sends anything: file part media type * functionality not supported
@@ -23,11 +27,11 @@ media_rejected of one
   OpenAI, Gemini, a cut path [unless download, fetch]: expected a base64-encoded data url | inline_data.data
 media_rejected over number
   several, too many: too {many/much} {image_url/media/documents/pdf/attachments}
-  several, too many [unless open, today, per day]: too {many/much} {images/input images/url images/files}
-  several, too many [unless per day, generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
-  several, too many [unless per day, generat]: {contains/contain} # images which exceed | more than # images
+  several, too many [unless open]: too {many/much} {images/input images/url images/files}
+  several, too many [unless generat]: {at most/maximum/maximum of/up to/limit of} # {image/document/pdf}
+  several, too many [unless generat]: {contains/contain} # images which exceed | more than # images
   several, too many: too many {total images/pages} | image_urls are limited | image urls are limited
-  several, too many [unless per day, generat]: maximum number of images | limit on max images
+  several, too many [unless generat]: maximum number of images | limit on max images
   several, too many: image{/s} {count/number} # exceed | number of images * {exceed/more than/greater than/limit}
   several, too many: {images/media/document/pdf/attachment} count # exceed
   several, too many: exceeds {/the/max/the max} {allowed/supported} page limit | 图片数量{超过/超出}

@@ -85,9 +85,20 @@ _OF_NO_MEDIA = re.compile(
     r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)|\btext[ -]only\b|\bmulti-?modal|mmproj"
     r"|\b(no|without|not) (a )?vision\b|\bvision (models?|inputs?|encoder|tower|support|capab|is|not)"
     r"|image understanding|\b(re)?try (again )?(later|in (a|some)\b)|\btemporar|\binternal error\b"
-    r"|\boverload|\bunavailable\b|\bout of memory\b|\bat this time\b"
+    r"|\boverload|\bunavailable\b|\bout of memory\b|\bat (this|the) (time|moment)\b"
+    r"|\bis (still )?(loading|down|disabled)\b|\bmaintenance\b|\b(not|never) (enabled|activated|included|available)\b"
+    r"|\b(re)?try your request\b|\bquota\b"
 )
-_IN_A_WHILE = re.compile(r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b")
+_DOWN = (502, 503, 504, 529)  # of a server that fails for a while, mostly; behind some gateways also of a refusal
+# What is counted over so long is no request's.
+_IN_TIME = re.compile(
+    r"\b(per|each|every|this|an?) (second|minute|hour|day|week|month)\b|\b(hour|dai|week|month)ly\b|\btoday\b"
+    r"|\bin \d+ (seconds|minutes|hours|days)\b|/ ?(min|hour|day|month)\b|每(分钟|小时|天|日|月)|今日|本月"
+)
+_IN_A_WHILE = re.compile(
+    r"rate.?limit|(tokens|requests|input tokens) per.?(minute|min|day|hour)\b|\b(tpm|rpm|tpd)\b"
+    r"|\bthis (second|minute|hour|day|week|month)\b|\btoday\b"
+)
 _SAID_STATUS = re.compile(
     r"\b(?:status|error|code|http|failed)\b\W{0,9}(?:code|error|http)?\W{0,3}([45]\d\d)\b"
     r"(?![.,]\d|\W{0,3}(?:tokens|characters|bytes|messages|items|images|pages)\b)"
@@ -157,7 +168,12 @@ def of_no_media(error: RecordedError) -> bool:
     for a while.
     """
     text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
-    return _OF_NO_MEDIA.search(text) is not None
+    return error.status in _DOWN or _OF_NO_MEDIA.search(text) is not None
+
+
+def counts_in_time(error: RecordedError) -> bool:
+    """Whether what an error counts is that of a day, say, and not that of one request."""
+    return _IN_TIME.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
 
 
 def turned_away(error: RecordedError) -> bool:

@@ -266,6 +266,9 @@ def test_the_only_image_or_the_only_new_one_is_the_one_that_is_called_unreadable
         "Unable to process image: 503 Service Unavailable",
         "Failed to process image. Please retry in a few seconds.",
         "Unsupported image type for some models.",
+        "Could not process image: the vision worker is still loading",
+        "Unable to process image at this moment",
+        "Invalid image: this feature is not enabled for your account",
         "Invalid MIME type. Only image types are supported.",  # so it is no image
         "Invalid value: file. Supported values are: 'text','image_url','video_url' and 'video'.",
         "The audio file could not be decoded or its format is not supported.",

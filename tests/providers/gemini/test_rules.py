@@ -128,6 +128,8 @@ def test_an_image_is_looked_into_and_only_a_single_one_believed_to_be_damaged_fu
     assert said(broken, later).media and kinds(later, said(broken, later)) == [Kind.MEDIA_REJECTED]
     assert not said(broken, last).media, "an answer stands behind each"
     assert not said("Unable to process input image. This model only supports text.", one).media
+    assert not said("Too many images: at most 16 images are allowed.", later).media, "there are no more"
+    assert len(said("Too many images: at most 2 images are allowed.", later).media) == 1
     answered = request([words(), picture(png(4, 4))], [words("seen", of_model=1)], [words("go on")])
     assert said(broken, answered).media and not said(f"messages.9.content.0: {broken}", answered).media
     document = {**picture(b"%PDF-1.7"), "type": "document"}

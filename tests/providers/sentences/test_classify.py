@@ -55,6 +55,25 @@ def api_error(message: object, **data: object) -> dict[str, Any]:
     return {"name": "APIError", "data": {"message": message, **data}}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your organization has reached its limit of 500 images per month.",
+        "Too many images this month (limit 100).",
+        "too many images, at most 20 images a day",
+        "Too many input tokens this minute",
+        "system prompt is too long: 300000 characters > 200000 maximum",
+        "Tool definitions exceed the maximum context length of 32000 tokens",
+        "max_tokens: 300000 > 200000, which exceeds the context window of the model",
+        "The max_tokens parameter exceeds the context length; reduce max_tokens",
+        "thinking.budget_tokens 200000 exceeds the model's maximum context length",
+        "An internal error occurred while decoding thinking signature",
+    ],
+)
+def test_what_a_request_has_beside_the_history_and_what_is_counted_in_a_while_are_no_fault_of_it(text: str) -> None:
+    assert classify(read_error(api_error(text, statusCode=400))) is None
+
+
 @pytest.mark.parametrize("kind", KINDS_OF_TEXTS)
 def test_every_collected_text_gets_its_kind_in_every_shape(kind: str) -> None:
     wrong = [
