@@ -9,6 +9,7 @@ behind a refusal that is recorded, images are not.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -28,6 +29,7 @@ _ORPHANED = "[Orphaned tool result removed due to conversation resume]"  # where
 _CALL_ENDED = "[Tool use interrupted]"  # of an answer that has nothing left to send
 _MISSING = "[Tool result missing due to internal error]"
 _TOOLS_GONE = "[Tool references removed - tools no longer available]"  # in a result that had nothing else
+_EMPTY_TEXT = "[Empty text removed]"
 _LONGEST_NAME = 200
 _FALLBACK = "fallback"  # tells that another model answered; it is not sent
 _CUT_OFF = (
@@ -49,7 +51,7 @@ _CITED = frozenset(
 class _Draft:
     """One message of the request in the making. `answer`: the id of the answer whose lines are one message. `command`:
     it only tells what a command of the user's gave. `hollow`: a line of it holds no block. `attached`: it stands behind
-    words of the client's.
+    words of the client's. `blank`: it is a line of an answer that holds nothing but white space.
     """
 
     role: str
@@ -59,6 +61,7 @@ class _Draft:
     command: bool = False
     hollow: bool = False
     attached: bool = False
+    blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class ClaudeCodeWire:
 
     def _built(self, session: Session, prompt: _Draft | None) -> Request:
         messages = without_refused(in_sent_order(session.messages, model_of(session)), session)
-        drafts = [draft for message in messages if (draft := _drafted(message)) is not None]
+        drafts = list(_without_blank([draft for message in messages if (draft := _drafted(message)) is not None]))
         last = next((message for message in reversed(session.messages) if not message.data.get("command")), None)
         goes_on = prompt is not None and last is not None and last.error is None
         newest = _cut_off(session, drafts) if goes_on else []
@@ -111,11 +114,26 @@ def _drafted(message: Message) -> _Draft | None:
         return None
     if message.data.get("form") == "list":
         spoken = [part for part in parts if not _blank(part.data or {})]
-        if not spoken and mine:
-            return None
+        draft.blank = not spoken and mine
         parts = parts if mine else spoken
     draft.blocks = [_block(part) for part in parts] or [_made(_NO_CONTENT, message.id)]
     return draft
+
+
+def _without_blank(drafts: Sequence[_Draft]) -> Iterator[_Draft]:
+    """Leave out each line of an answer that is blank, but right between two of its thinking: there it is sent, or words
+    in the place of a text of nothing.
+    """
+    for at, draft in enumerate(drafts):
+        if draft.blank:
+            around = [
+                block for one in drafts[max(at - 1, 0) : at + 2] if one.answer == draft.answer for block in one.blocks
+            ]
+            if [block.type in THINKING for block in around] != [True, False, True]:
+                continue
+            if not draft.blocks[0].body["text"]:
+                draft.blocks = [answered(_EMPTY_TEXT, draft.origins[0][0])]
+        yield draft
 
 
 def _made(words: str, message: str) -> Block:
@@ -208,8 +226,12 @@ def _same_answer(found: Sequence[_Draft], draft: _Draft) -> _Draft | None:
 
 
 def _thought_only(draft: _Draft) -> bool:
-    """Whether an answer never got behind its thinking."""
-    return draft.role == "assistant" and all(block.type in THINKING for block in draft.blocks)
+    """Whether an answer never got behind its thinking, and blank lines."""
+    said = [block for block in draft.blocks if block.type not in THINKING]
+    if len(said) < len(draft.blocks):
+        lines = Counter(block.message_id for block in draft.blocks)
+        said = [block for block in said if lines[block.message_id] > 1 or not _blank(block.body)]
+    return draft.role == "assistant" and not said
 
 
 def _unresolved(drafts: Iterable[_Draft]) -> set[str]:

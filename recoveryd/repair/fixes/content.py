@@ -26,7 +26,14 @@ def fill_or_set_aside_empty(given: RepairInput, violation: Violation) -> Sequenc
         return ()
     aside = given.editor.set_aside([block], "set_aside_blank")
     others = [b for b in given.request.blocks() if b.message_id == block.message_id and b.part_id != block.part_id]
-    return (aside, words) if others else (words, aside)
+    return (aside, words) if others or _amid_thinking(given, violation) else (words, aside)
+
+
+def _amid_thinking(given: RepairInput, violation: Violation) -> bool:
+    """Whether a text stands right between two of the thinking of its turn, which may be of other records."""
+    blocks = given.request.turns[violation.turn].blocks
+    at = next((n for n, b in enumerate(blocks) if b is violation.block), 0)
+    return at > 0 and [b.is_thinking for b in blocks[at - 1 : at + 2]] == [True, False, True]
 
 
 def _empty_turn(given: RepairInput, violation: Violation) -> Sequence[Edits]:

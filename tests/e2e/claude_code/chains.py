@@ -424,12 +424,17 @@ def _thinking_mixed(t: Transcript) -> None:
 
 
 def _calls_among_thinking(t: Transcript) -> None:
-    """The client puts calls last, but where that brought two thinkings together that one thing stands between."""
+    """The client puts calls last, but where that brought two thinkings together that one thing stands between. So it
+    keeps a blank line there.
+    """
     orders = ("HCH", "CHH", "HCTH", "CHT", "HCCHT", "HDH", "HDDH", "HXH", "HXXH", "TDC", "HXCH", "XCH", "HCHC")
-    for number, order in enumerate((*orders, *orders)):
+    blank = ("HBHT", "HBHC", "HBBHC", "HBCH", "HCBHT", "HEHT", "HBH", "HBHB", "TBC")
+    for number, order in enumerate((*orders, *orders, *blank)):
         sorts: dict[str, Line] = {
             "H": replies.thinking("hm"),
             "T": text("a"),
+            "B": text("\n\n"),
+            "E": text(""),
             "D": call(call_id="toolu_again"),
             "X": {"type": "server_tool_use", "id": "srvtoolu_lost", "name": "web_search", "input": {"query": "x"}},
         }

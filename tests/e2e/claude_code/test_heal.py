@@ -32,6 +32,7 @@ ONLY_TAKEN = (
     "thinking-blank-of-a-call",
     "thinking-last",
     "thinking-behind-a-call",
+    "blank-between-thinking",
 )
 PATIENCE_S = 60.0
 
