@@ -35,8 +35,7 @@ def prune(arguments: argparse.Namespace) -> int:
             if kept:  # what is beyond the limits of the configuration goes by itself, sooner or later
                 insist(_lost(gone, titles, arguments), yes=arguments.yes)
             upkeep.clear(names, titles)
-        every = upkeep.beyond(days, limits.keep_mb, now, all_content=True)
-        stays = len({held.entry.id for held in every}.difference(names))
+        stays = upkeep.kept_beyond(days, limits.keep_mb, now, names)
         empty = not upkeep.image_bytes()
     size = sum(held.size for held in gone)
 

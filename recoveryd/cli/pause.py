@@ -15,7 +15,7 @@ from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, p
 from recoveryd.clients import Config, is_empty, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.diagnose import ignored_by, is_in
-from recoveryd.disk import REPLACED, private_files
+from recoveryd.disk import REPLACED, path_exists, private_files
 from recoveryd.doctor import daemons, quick_status
 from recoveryd.settings import load_sound, overrides, paths, variable_of
 
@@ -114,7 +114,7 @@ def ignore(arguments: argparse.Namespace) -> int:
         overrides.ignore(private_files.make_folder(paths.state_dir()), what)
         kind = "This folder and all in it" if what.startswith("/") else "This session"
         words = f"{kind} is left alone from now on, without a word: {plain(what)}"
-        if not _is_there(config, what):
+        if not _may_be_there(config, what):
             complain(f"{plain(what)} is not there now; what is named so is ignored. Is it spelled right?", WARNING)
     data = {"what": what, "ignored": not arguments.remove or still}
     return render(Result(data, lambda out: print_wrapped(out, words)), as_json=arguments.json)
@@ -153,10 +153,10 @@ def _covering(config: Config, what: str) -> str | None:
     return None
 
 
-def _is_there(config: Config, what: str) -> bool:
-    """Whether a folder is there, or a session in any store; of a store that can't be read that is not known."""
+def _may_be_there(config: Config, what: str) -> bool:
+    """Whether a folder is there, or a session in any store, or may be: a folder above, or a store, can't be read."""
     if what.startswith("/"):
-        return os.path.lexists(what)
+        return path_exists(what) is not False
     found, unread = stores_having(stores := stores_of(config), what)
     return bool(found or unread) or is_empty(stores, what)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,11 +25,12 @@ from recoveryd.cli.common import (
     with_clients,
 )
 from recoveryd.cli.findings import Finding, finding_ahead, finding_of, show_finding
+from recoveryd.cli.listing import Listing
 from recoveryd.cli.output import OK, WRONG, Result, console, plain, print_wrapped, render, show_changes, to_nowhere
 from recoveryd.cli.progress import Bar
 from recoveryd.cli.reasons import ended_words
 from recoveryd.cli.repairing import repair_found
-from recoveryd.clients import Config, Store, Whose, is_abandoned, stores_having
+from recoveryd.clients import Config, Store, Whose, stores_having
 from recoveryd.core import Kind, NotFoundError, RecoverydError, UsageError, command_line, kind_info, why_off
 from recoveryd.diagnose import Context
 from recoveryd.heal import Recovery, follow_moved
@@ -47,16 +48,12 @@ _LATER = (
 class _Seen:
     """What a scan came upon. `due`: which of `found` are to be repaired, and their stores.
 
-    `others`: how many are stuck on another kind than was asked for. `unreadable`: why a store could not be looked into,
-    by its id.
+    `others`: how many are stuck on another kind than was asked for.
     """
 
     whose: Whose
-    names: list[str] = field(default_factory=list)
+    listing: Listing
     none: str = ""  # what is told where there is no store
-    unreadable: dict[str, str] = field(default_factory=dict)
-    partly: set[str] = field(default_factory=set)  # the stores of `unreadable` that were read, but for what is told
-    sessions: int = 0
     found: list[Finding] = field(default_factory=list)
     ignored: list[Finding] = field(default_factory=list)
     elsewhere: list[Finding] = field(default_factory=list)
@@ -69,20 +66,18 @@ class _Seen:
 
     @property
     def code(self) -> int:
-        """The exit code. Nothing is known to be in order where nothing could be read. What is never looked into is
-        told, and is no fault: its user may want it so.
-        """
+        """The exit code. Nothing is known to be in order where nothing could be read."""
         stuck = self.others or any(not finding.healed for finding in self.found)
-        return WRONG if self.unreadable.keys() - self.partly or stuck or self.ahead else OK
+        return WRONG if self.listing.failed or stuck or self.ahead else OK
 
     def data(self) -> dict[str, Any]:
-        unreadable = [{"store": store, "problem": problem} for store, problem in self.unreadable.items()]
+        unreadable = [{"store": store, "problem": problem} for store, problem in self.listing.unreadable.items()]
         return {
             **({"unreadable": unreadable} if unreadable else {}),
             **({"other_kinds": self.others} if self.others else {}),
             **({"ahead": [finding.data() for finding in self.ahead]} if self.ahead is not None else {}),
-            "stores": self.names,
-            "sessions_seen": self.sessions,
+            "stores": self.listing.names,
+            "sessions_seen": self.listing.sessions,
             "stuck": [finding.data() for finding in self.found if not finding.earlier],
             "healed": [finding.data() for finding in self.found if finding.earlier],
             "ignored": [finding.data() for finding in self.ignored],
@@ -109,7 +104,7 @@ def scan(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:  # `recoveryd scan --dry-run | head`: what is shown by then is stuck
             to_nowhere(sys.stdout)
             return WRONG
-        if arguments.session and not seen.sessions:
+        if arguments.session and not seen.listing.sessions:
             raise _not_here(arguments, config, whose, seen)
         if seen.due and repairs:
             count = sum(bool(seen.found[number].changes) for number, *_ in seen.due)
@@ -134,10 +129,10 @@ def _not_here(arguments: argparse.Namespace, config: Config, whose: Whose, seen:
     """Make the error for a session that is in none of the stores that were asked for."""
     stores = stores_of(config, only := client_meant(arguments, whose))
     if only is None:
-        return no_session(arguments.session, stores, seen.unreadable.values())
+        return no_session(arguments.session, stores, seen.listing.unreadable.values())
     elsewhere, _ = stores_having(stores_of(config), arguments.session)
     hint = f"It is one of {whose.title(elsewhere[0].id)}: leave out --client." if elsewhere else ""
-    return no_session(arguments.session, stores, seen.unreadable.values(), hint, of=f" of {whose.called(only)}")
+    return no_session(arguments.session, stores, seen.listing.unreadable.values(), hint, of=f" of {whose.called(only)}")
 
 
 def _plans(arguments: argparse.Namespace) -> bool:
@@ -149,12 +144,13 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
     """Go through all sessions. Each repair that is to be made is shown on `out` as it is found; nothing is written."""
     config = recovery.context.config
     asked = {"client": arguments.client, "session": arguments.session, "kind": arguments.kind}
-    seen = _Seen(whose, named=bool(arguments.session), asked=asked, off=_why_off(config, arguments.kind))
+    listing = Listing(quiet=arguments.json)
+    seen = _Seen(whose, listing, named=bool(arguments.session), asked=asked, off=_why_off(config, arguments.kind))
     bar = Bar(shown=not arguments.quiet)
     ahead: list[Finding] = []
     seen.ahead = ahead if arguments.ahead else None
-    for store, sessions in _listed(stores_of(config, client_meant(arguments, whose)), recovery, arguments, seen):
-        seen.sessions += len(sessions)
+    stores = stores_of(config, client_meant(arguments, whose))
+    for store, sessions in seen.listing.walk(recovery.context.clients, stores, arguments.session):
         for session in bar.over(sessions, len(sessions)):
             finding = finding_of(store, session, recovery)
             if finding is None:
@@ -173,16 +169,12 @@ def _look(arguments: argparse.Namespace, recovery: Recovery, whose: Whose, out: 
             if _plans(arguments) and _is_due(arguments, config, finding):
                 seen.due.append((len(seen.found), store))
                 if finding.changes and not arguments.json:
-                    many = len(finding.changes) > MOST
-                    at_once = many and not (config.dry_run or is_asked(arguments))
                     with bar.aside():
-                        show_finding(out, finding, seen.whose)
-                        _show_planned(out, finding, None if arguments.dry_run else MOST, at_once=at_once)
-                        out.print()
+                        _show_due(out, finding, arguments, seen.whose, dry=config.dry_run)
             # Without a diff to show, only whether there is one: old sessions may be all that there are.
             whole = arguments.session and not _plans(arguments)
             seen.found.append(finding if whole else replace(finding, changes=finding.changes[:1]))
-    if not seen.names:
+    if not stores:
         seen.none = none_found(config, whose, client_meant(arguments, whose))
     return seen
 
@@ -202,6 +194,14 @@ def _is_due(arguments: argparse.Namespace, config: Config, finding: Finding) -> 
     return not left and bool(named or not finding.waits)
 
 
+def _show_due(out: Console, finding: Finding, arguments: argparse.Namespace, whose: Whose, *, dry: bool) -> None:
+    """Show a repair that is to be made, or would be (`dry`: by the configuration)."""
+    at_once = len(finding.changes) > MOST and not (dry or is_asked(arguments))
+    show_finding(out, finding, whose)
+    _show_planned(out, finding, None if arguments.dry_run else MOST, at_once=at_once)
+    out.print()
+
+
 def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, at_once: bool = False) -> None:
     """Print the changes; `at_once`: they are made before anybody can type what shows those that are not printed. Of a
     repair that could not be made the ledger knows nothing.
@@ -215,50 +215,15 @@ def _show_planned(out: Console, finding: Finding, most: int | None = MOST, *, at
         print_wrapped(out, shown if at_once else dry)
 
 
-def _listed(
-    stores: Sequence[Store], recovery: Recovery, arguments: argparse.Namespace, seen: _Seen
-) -> Iterator[tuple[Store, Sequence[str]]]:
-    """List each store and its sessions; a named session is looked up. A dead store has none: its client has them
-    elsewhere.
-
-    What can't be read is told, be it a store or a part of one, and does not end the scan of the others.
-    """
-    seen.names += [store.id for store in stores]
-    clients = recovery.context.clients
-    passed = {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
-    if arguments.session:
-        found, unread = stores_having(stores, arguments.session)
-        for store_id, error in (unread if found else passed | unread).items():
-            _unread(store_id, error, arguments, seen)
-        yield from ((store, [arguments.session]) for store in found)
-        return
-    for store in stores:
-        try:
-            sessions = [] if is_abandoned(store) else list(store.session_ids())
-            if store.id in passed:
-                _unread(store.id, passed[store.id], arguments, seen)
-                seen.partly.add(store.id)
-        except RecoverydError as error:
-            _unread(store.id, error, arguments, seen)
-        else:
-            yield store, sessions
-
-
-def _unread(store_id: str, error: RecoverydError, arguments: argparse.Namespace, seen: _Seen) -> None:
-    seen.unreadable[store_id] = str(error)
-    if not arguments.json:
-        console(stderr=True, goes_on=True).print(f"recoveryd: {plain(str(error))}")
-
-
 def _show(out: Console, seen: _Seen, *, diff: bool, advise: bool) -> None:
-    names, found = seen.names, seen.found
+    names, found = seen.listing.names, seen.found
     if not names:
         print_wrapped(out, seen.none)
         return
     stuck = sum(not finding.healed for finding in found)
-    sessions = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
+    sessions = "1 session" if seen.listing.sessions == 1 else f"{seen.listing.sessions} sessions"
     where = names[0] if len(names) == 1 else f"{len(names)} stores"
-    none = "none of those that could be read is stuck" if seen.unreadable else "none is stuck"
+    none = "none of those that could be read is stuck" if seen.listing.unreadable else "none is stuck"
     none += " but what is ignored" if seen.ignored else ""
     out.print(f"{sessions} in {plain(where)}: {f'{stuck} stuck' if stuck else none}{_others(seen)}.")
     if diff:

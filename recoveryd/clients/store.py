@@ -22,6 +22,7 @@ from recoveryd.core import (
     RefusedError,
     Session,
 )
+from recoveryd.disk import path_exists
 
 State = Literal["before", "after", "other"]
 
@@ -318,12 +319,8 @@ def may_be_there(stores: Sequence[Store]) -> list[Store]:
 
 
 def is_hidden(store: Store) -> bool:
-    """Whether nobody can tell if a store is there: a folder above it may not be entered."""
-    try:
-        store.root.lstat()
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return False
+    """Whether nobody can tell if a store is there: a folder above it may not be entered, say."""
+    return path_exists(store.root) is None
 
 
 def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:

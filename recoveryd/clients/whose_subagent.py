@@ -24,7 +24,7 @@ def lineage(store: Store, session_id: str) -> Iterator[tuple[str, About]]:
 
 def root_session(store: Store, session_id: str) -> tuple[str, str]:
     """Return, by what a store tells, the session that a person began, of which this may be a subagent; its title."""
-    titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title]
+    titled = [(of, about.title) for of, about in lineage(store, session_id) if about.title.strip()]
     return titled[-1] if titled else (session_id, "")
 
 

@@ -27,9 +27,10 @@ from recoveryd.disk.places import (
     is_folder,
     is_full,
     is_read_only,
+    path_exists,
     real_path,
 )
-from recoveryd.disk.sqlite import BUSY_S, Database, Files, error_code, in_time, settled
+from recoveryd.disk.sqlite import BUSY_S, Database, Files, connect, error_code, in_time, settled
 from recoveryd.disk.tree import safe_name
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "RunNote",
     "StoreLock",
     "check_owner",
+    "connect",
     "distinct_places",
     "error_code",
     "file_transaction",
@@ -56,6 +58,7 @@ __all__ = [
     "is_left_over",
     "is_read_only",
     "lockers",
+    "path_exists",
     "private_files",
     "real_path",
     "recovery_lock",

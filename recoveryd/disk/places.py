@@ -20,6 +20,19 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def path_exists(path: str | Path) -> bool | None:
+    """Whether anything has this path, be it a symlink that leads nowhere; None where that can't be told: a folder above
+    it may not be entered, or its disk does not answer.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return None
+    return True
+
+
 def is_folder(path: Path) -> bool:
     """Whether a folder is there. Of what can't be looked at (a mount that is dead, say) that is not known: False."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there

@@ -60,6 +60,14 @@ def in_time(db: sqlite3.Connection, deadline: float, work: Callable[[], T]) -> T
         raise
 
 
+def connect(path: Path, how: str, busy_s: float, *, one_thread: bool = True) -> sqlite3.Connection:
+    """Open a SQLite database that is there: "mode=ro", "mode=rw", or "immutable=1", which makes no file beside one that
+    nobody has open.
+    """
+    uri = f"file:{quote(os.fsencode(path))}?{how}"
+    return sqlite3.connect(uri, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=one_thread)
+
+
 class Database:
     """A SQLite database of another program. Nothing of it stays open between two calls, and no symlink is followed."""
 
@@ -138,8 +146,7 @@ class Database:
             return work(connection)
 
     def _connect(self, how: str) -> sqlite3.Connection:
-        uri = f"file:{quote(os.fsencode(self.path))}?{how}"
-        connection = sqlite3.connect(uri, uri=True, timeout=self._busy_s, isolation_level=None)
+        connection = connect(self.path, how, self._busy_s)
         connection.text_factory = _text
         return connection
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recoveryd.clients import Clients, Config
 from recoveryd.core import ConfigProblem, is_session_id
+from recoveryd.disk import path_exists
 
 
 def reference_problems(config: Config) -> list[ConfigProblem]:
@@ -38,21 +39,10 @@ def _ignored(config: Config) -> Iterator[ConfigProblem]:
         if not is_session_id(what) and not what.startswith("/"):
             says = f'"{what}" is neither a session\'s id nor an absolute path, so it makes nothing be left alone.'
             yield ConfigProblem("ignore", says, "Write its id as `scan` shows it, or the whole path of a folder.")
-        elif what.startswith("/") and _is_missing(what):
+        elif what.startswith("/") and path_exists(what) is False:
             says = f"{what} is not there, so only a session that names it so is left alone."
             then = "Correct the path if it is misspelled. Sessions of a folder that was removed hang on it."
             yield ConfigProblem("ignore", says, then)
-
-
-def _is_missing(path: str) -> bool:
-    """Whether nothing has this path; of what stands in a folder that may not be entered that is not known."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return True
-    except OSError:
-        pass  # it may be there
-    return False
 
 
 def _hook(name: str, argv: tuple[str, ...]) -> Iterator[ConfigProblem]:

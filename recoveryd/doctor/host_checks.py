@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import stat
@@ -20,7 +21,7 @@ from recoveryd.ledger import Upkeep, peek
 from recoveryd.service import of_this_system
 from recoveryd.settings import but_of_environment, ignored, paused
 from recoveryd.tell import Desktop, Toast, can_show
-from recoveryd.watch import folders
+from recoveryd.watch import folders, why_not_watched
 
 _MB = 1_000_000
 _ROOM = "Make room: a repair is kept in the ledger before it is written, and what has no room for both is not made."
@@ -203,16 +204,17 @@ def check_watches(patient: Patient) -> Iterator[Check]:
     places = {one.id: _places(one) for one in patient.living}
     wanted = sum(map(len, places.values()))
     free = [path for store, paths in places.items() if not holders[store] for path in paths]
-    problem = folders.why_refused(free) if free else ""  # the run that watches all of them needs nothing more
+    refused = folders.why_refused(free) if free else None  # the run that watches all of them needs nothing more
     count = "1 folder" if wanted == 1 else f"{wanted:,} folders"
-    if problem:
-        of_instances = "max_user_instances" in problem
+    if refused is not None:
+        of_instances = refused.errno == errno.EMFILE
         now = instances if of_instances else limit
         raised = f"max_user_instances={max(512, 2 * (instances or 0))}"
         raised = raised if of_instances else f"max_user_watches={max(524_288, limit * 2, wanted * 2)}"
+        why = why_not_watched(refused)
         yield fail(
             "watches",
-            f"The kernel refuses to watch all of {count}, with what other programs watch: {problem} (now {now}).",
+            f"The kernel refuses to watch all of {count}, with what other programs watch: {why} (now {now}).",
             f"sudo sysctl fs.inotify.{raised}; a file in /etc/sysctl.d keeps it. {_SWEPT}",
         )
     elif wanted > limit * 0.8:

@@ -40,7 +40,7 @@ class ShorterProposal:
         of = f" of {self._said(self.shorter.limit)}" if self.shorter.limit else ""
         of = f" and {self._said(self.shorter.output)} for the answer{of}" if self.shorter.output else of
         unit = "" if self.shorter.by_bytes else " tokens"
-        return f"{self._said(self.shorter.before)}{of}{unit}: "
+        return f"{self._said(self.shorter.before)}{of}{unit}{self.shorter.uncounted}: "
 
     def tail(self, *, done: bool) -> str:
         """Write the words behind it: "; nothing is deleted, and about 139k are sent now" ("would be sent then")."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
-from recoveryd.disk import check_owner, error_code, private_files
+from recoveryd.disk import check_owner, connect, error_code, private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text", "column_value"]
@@ -66,8 +64,7 @@ class LedgerFile:
         with _in_words(path):
             wal = path.with_name(f"{path.name}-wal")
             how = "mode=ro" if wal.exists() and wal.stat().st_size else "immutable=1"
-            uri = f"file:{quote(os.fsencode(path))}?{how}"
-            db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = connect(path, how, _BUSY_SECONDS, one_thread=False)
             try:
                 check_file(db, path)
             except BaseException:

@@ -131,6 +131,16 @@ class Upkeep:
         gone = {self._name(seq) for seq in droppable(finished, keep_days, keep_mb, now)}
         return [held for held in self.held() if held.entry.id in gone]
 
+    def kept_beyond(self, keep_days: float, keep_mb: float, now: float, gone: Iterable[str]) -> int:
+        """Count the recoveries that are beyond the limits once the images of `gone` went, and stay, as of `prune`.
+
+        Those of the others count against `keep_mb` with theirs here, and are none of them: they go by themselves.
+        """
+        went = {self._number(name) for name in gone}
+        left = [images for images in self._finished() if images.size and images.seq not in went]
+        beyond = droppable((replace(images, held=False) for images in left), keep_days, keep_mb, now)
+        return sum(images.held for images in left if images.seq in set(beyond))
+
     def quoted(self, keep_days: float, now: float, gone: Iterable[str] = ()) -> list[str]:
         """List the recoveries whose titles are words of a session, and beyond the limit or of those whose images go
         (`gone`); see `clear`.

@@ -65,6 +65,10 @@ class ShorterPlan:
     by_bytes: bool = False
     output: int = 0
 
+    @property
+    def uncounted(self) -> str:
+        return _uncounted(self.measure)
+
     def length(self, request: Request) -> float:
         return self.measure.total(request)
 
@@ -102,7 +106,7 @@ def shorten(case: ShortenInput) -> ShorterPlan | Refusal:
     if refused is not None:
         return refused
     if not work.edits:
-        return _short_enough(case, before, target)
+        return _short_enough(case, size, before, target)
     edits = _edits(work, request, words=words)
     if isinstance(edits, Refusal):
         return edits
@@ -141,15 +145,21 @@ def _too_long(work: ShorterSoFar) -> Refusal:
     return Refusal(f"{aim}: {help_}")
 
 
-def _short_enough(case: ShortenInput, before: float, target: float) -> Refusal:
+def _short_enough(case: ShortenInput, size: Measure, before: float, target: float) -> Refusal:
     unit = "" if case.size.by_bytes else " tokens"
     of = f" of {_said(case, known)}" if (known := case.size.most_bytes or case.size.limit) else ""
     if _fitted(case):
         help_ = "prompt it again, and ask for less at once, or choose a model that takes more"
         return Refusal(f"it has about {_said(case, before)}{of}{unit}, and its answer did not fit behind it: {help_}")
     return Refusal(
-        f"it has about {_said(case, before)}{of}{unit}, and {_said(case, target)} are aimed at", understood=False
+        f"it has about {_said(case, before)}{of}{unit}{_uncounted(size)}, and {_said(case, target)} are aimed at",
+        understood=False,
     )
+
+
+def _uncounted(size: Measure) -> str:
+    """Tell what a length leaves out, as words behind it: nothing tells what system prompt and tools take."""
+    return "" if size.measured else " without system prompt and tools"
 
 
 def _said(case: ShortenInput, amount: float) -> str:
@@ -237,7 +247,8 @@ def _obstacle(case: ShortenInput, size: Measure, limit: float, before: float) ->
         )
     if case.by_hand is not None and not limit and before < _SHORT * size.a_token:
         unit = "" if case.size.by_bytes else " tokens"
-        return Refusal(f"it has about {_said(case, before)}{unit}: there is nothing to make shorter", understood=False)
+        has = f"it has about {_said(case, before)}{unit}{_uncounted(size)}"
+        return Refusal(f"{has}: there is nothing to make shorter", understood=False)
     # What it clears breaks thinking that is bound to it: that would be refused next.
     if case.refused and case.by_itself and not case.binds:
         pruned = case.wires[0].build(with_edits(case.session, case.by_itself))

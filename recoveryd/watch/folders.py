@@ -60,7 +60,7 @@ def shortage(roots: Sequence[str], others: int) -> str | None:
         if watched is None or watched >= wanted:
             return None
         time.sleep(pause)
-    if not why_refused(["/"]):
+    if why_refused(["/"]) is None:
         return f"{watched} of {wanted} folders are watched; what is written in the others is noticed once a minute."
     limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "unknown"
     return (
@@ -110,22 +110,22 @@ def watch_limits() -> tuple[int | None, int | None]:
     return found[0], found[1]
 
 
-def why_refused(paths: Iterable[str]) -> str:
-    """Tell why the kernel does not watch all of these folders now; "" when it does. They are watched for that, and let
-    go at once: the kernel does not tell what other programs have used up.
+def why_refused(paths: Iterable[str]) -> OSError | None:
+    """Tell why the kernel does not watch all of these folders now; None when it does. They are watched for that, and
+    let go at once: the kernel does not tell what other programs have used up.
     """
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     if getattr(libc, "inotify_init1", None) is None:
-        return ""
+        return None
     fd = libc.inotify_init1(os.O_CLOEXEC)
     if fd < 0:
-        return why_not_watched(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+        return OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     try:
         for path in paths:
             if libc.inotify_add_watch(fd, os.fsencode(path), _DELETE_SELF) < 0 and ctypes.get_errno() == errno.ENOSPC:
-                return _REASONS[errno.ENOSPC]
+                return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(fd)
-    return ""
+    return None

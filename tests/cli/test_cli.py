@@ -1170,6 +1170,11 @@ def test_an_id_of_the_other_sort_is_told_from_one_that_is_not_there(tree: Tree, 
     assert code == 3 and "no session ses_none" in err and "either id" in err
 
 
+def test_a_title_of_white_space_alone_is_none(tree: Tree, run: Run) -> None:
+    session = tree.stuck(title="  \t ")
+    assert run("scan")[1].splitlines()[2] == "(no title)" and session in run("status")[1]
+
+
 def test_what_is_missing_is_told_with_what_there_is(run: Run) -> None:
     for command, names in (("ledger", "prune,forget,export"), ("config", "path,show"), ("plugin", "install,remove")):
         code, _, err = run(command)

@@ -439,9 +439,7 @@ class TestWatches:
 
     def test_no_instance_left(self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tree = Tree(tmp_path)
-        monkeypatch.setattr(
-            folders, "why_refused", lambda _: "inotify instance limit reached, raise max_user_instances"
-        )
+        monkeypatch.setattr(folders, "why_refused", lambda _: OSError(errno.EMFILE, "too many"))
         found = one("watches", patient(state, tree.store))
         assert found.level == "fail" and "max_user_instances" in found.next
 
@@ -449,7 +447,7 @@ class TestWatches:
         self, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What is left is its own doing, so nothing is tried beside it, also where no instance is left by now."""
-        monkeypatch.setattr(folders, "why_refused", lambda _: "inotify instance limit reached")
+        monkeypatch.setattr(folders, "why_refused", lambda _: OSError(errno.EMFILE, "too many"))
         tree, place = Tree(tmp_path), paths.lock_dir(state)
         note, why = RunNote(place), f"{tree.store.watch_path} is not watched: inotify watch limit reached."
         try:
@@ -466,7 +464,7 @@ class TestWatches:
     @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
     def test_the_kernel_is_really_asked(self) -> None:
         before = len(list(Path("/proc/self/fd").iterdir()))
-        assert folders.why_refused(["/", "/nowhere"]) == ""
+        assert folders.why_refused(["/", "/nowhere"]) is None
         assert len(list(Path("/proc/self/fd").iterdir())) == before
         assert all(limit for limit in folders.watch_limits())
 

@@ -16,10 +16,10 @@ from recoveryd.clients.opencode.server import OpencodeServer
 from recoveryd.core import Marks
 from recoveryd.core.model import Event, Outcome
 from tests.conftest import Run
-from tests.support.build import MODEL, Planted, SessionBuilder, api_error, reasoning, write_sqlite
+from tests.support.build import MODEL, ZERO, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
 from tests.support.database import NEW, OLD, SCHEMAS, Base
-from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, spent, weight, words
+from tests.support.long_sessions import BASE, FIRST, LONG, PER_TOKEN, bash, many_turns, spent, weight, words
 from tests.support.parts import Part
 from tests.support.trees import Bench, Tree
 
@@ -170,6 +170,20 @@ def test_what_was_logged_before_an_answer_is_not_of_the_session_as_it_is(run: Ru
     code, out, err = run("compact", session, "--dry-run")
     assert (code, err) == (0, "") and re.search(r"It has about 1\dk tokens: there is nothing to make shorter", out), out
     assert not _logged(tree, session)
+
+
+def test_a_length_that_no_usage_tells_is_told_as_what_it_leaves_out(run: Run, tree: Tree) -> None:
+    few, many = (SessionBuilder(int(time.time() * 1000) - 180_000, model=MODEL) for _ in range(2))
+    few.user("go on")
+    many_turns(many, random.Random(7))
+    for session in (few, many):
+        session.assistant("done")
+        for message in session.planted().messages:
+            message |= {"tokens": ZERO} if message["role"] == "assistant" else {}
+        tree.keep(session)
+    told = [" ".join(run("compact", one.session["id"], "--dry-run")[1].split()) for one in (few, many)]
+    assert "tokens without system prompt and tools: there is nothing to make shorter" in told[0]
+    assert re.search(r"\dk tokens without system prompt and tools: would", told[1]), told[1]
 
 
 @pytest.mark.parametrize("answered", [False, True])

@@ -41,6 +41,11 @@ def secret(n: int = 0) -> Change:
     return Change(f"part/{n}", words, words.replace(b"correct", b"legible"))
 
 
+def large(n: int) -> Change:
+    """Images of 600 kB."""
+    return Change(f"part/{n}", b"a" * 300_000, b"b" * 300_000)
+
+
 def on_disk(folder: Path, text: str) -> list[str]:
     """The files of the folder that hold a text."""
     return sorted(file.name for file in folder.iterdir() if text.encode() in file.read_bytes())
@@ -120,6 +125,17 @@ class TestLimits:
         Upkeep(ledger).clear([plain, lossy])
         assert ledger.changes(lossy) == []
         assert on_disk(ledger.file.path.parent, "words of the user") == []
+
+    def test_what_goes_by_itself_is_not_among_what_stays_beyond_the_limits(self, ledger: Ledger, clock: Clock) -> None:
+        sizes = [heal(ledger, failure(f"msg_{n}"), [large(n)], sole=n == 1) for n in range(4)]
+        upkeep, now = Upkeep(ledger), clock.now + DAY
+        every = upkeep.beyond(30, 1, now, all_content=True)
+        assert len(every) == 3 and upkeep.beyond(30, 1, now) != []
+        gone = [held.entry.id for held in upkeep.beyond(30, 1, now)]
+        assert upkeep.kept_beyond(30, 1, now, gone) == 1 and sizes[1] not in gone
+        upkeep.clear(gone)
+        assert upkeep.kept_beyond(30, 1, now, gone) == upkeep.kept_beyond(30, 1, now, []) == 1
+        assert upkeep.kept_beyond(30, 2, now, []) == 0 and upkeep.kept_beyond(0, 2, now, []) == 1
 
     def test_what_is_held_and_how_much(self, ledger: Ledger) -> None:
         name = heal(ledger, failure(), [HARMLESS, LOSSY])

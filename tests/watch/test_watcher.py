@@ -254,7 +254,7 @@ def test_a_watch_limit_is_reported_with_the_setting_to_raise(
     with watching(store) as (watcher, _):
         monkeypatch.setattr(folders, "count_watches", lambda: 1)
         assert [problem for problem in watcher.problems() if "limit" in problem] == [], "it is not reached here"
-        monkeypatch.setattr(folders, "why_refused", lambda _: "the limit")
+        monkeypatch.setattr(folders, "why_refused", lambda _: OSError(errno.ENOSPC, "the limit"))
         [(problem, of)] = watcher.problems().items()
         assert "3 folders, 1 watched" in problem and "fs.inotify.max_user_watches" in problem and of == [store.id]
 
