@@ -35,10 +35,12 @@ class Pause:
 
 
 def pause(state_dir: Path, now: float, seconds: float | None = None) -> Pause:
-    """Begin a pause, for so many `seconds` or until it is ended. Raises RecoverydError when the file can't be
-    written.
+    """Begin a pause, or go on with one, for so many `seconds` or until it is ended. Raises RecoverydError when the file
+    can't be written.
     """
-    made = Pause(now, None if seconds is None else now + seconds)
+    before = paused(state_dir, now)
+    since = now if before is None or before.since is None else min(before.since, now)
+    made = Pause(since, None if seconds is None else now + seconds)
     _write(_pause(state_dir), {"since": made.since, "until": made.until})
     return made
 

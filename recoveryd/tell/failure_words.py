@@ -9,8 +9,11 @@ NOT_AGAIN = "is not repaired again by itself before a prompt was answered"  # a 
 
 
 def evidence_line(evidence: Json) -> str:
-    """Tell the evidence of a diagnosis on one line: "message msg_1, status 400"."""
-    return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in evidence.items() if value)
+    """Tell the evidence of a diagnosis on one line: "message msg_1, status 400". What an error is about, the remedy
+    tells.
+    """
+    told = ((key, value) for key, value in evidence.items() if value and key != "about")
+    return ", ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in told)
 
 
 def _value(value: object) -> str:

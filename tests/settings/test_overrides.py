@@ -51,6 +51,15 @@ def test_a_pause_for_a_time_ends_by_itself(state: Path) -> None:
     pause(state, 100, 50)
     assert paused(state, 149) == Pause(100, 150)
     assert paused(state, 150) is None
+    pause(state, 200)
+    assert paused(state, 200) == Pause(200), "that one was over"
+
+
+def test_a_pause_that_goes_on_began_when_it_began(state: Path) -> None:
+    pause(state, 100, 50)
+    pause(state, 149)
+    pause(state, 160, 10)
+    assert paused(state, 169) == Pause(100, 170)
 
 
 ODD_TIMES = (
