@@ -205,7 +205,7 @@ class Daemon:
         self._alive()
         if self.stores.keys() <= self._swept.keys():
             mine = [store for store in self.stores.values() if self._locks.mine(store)]
-            self._service_status.ready(mine, self._sweeper.unread, context.ledger, self._healer.told)
+            self._service_status.ready(mine, self._sweeper.unusable, context.ledger, self._healer.told)
             wait = self._figures.tell(context, self.stores.values(), self._healer.told, self._touches)
             if wait is not None:
                 self._schedule.at(wait, "figures", lambda: None)  # they are told behind each job

@@ -74,15 +74,15 @@ class ServiceStatus:
         """Note that everything is built anew; call `ready` when that is done."""
         self._said, self._ready = (), False
 
-    def ready(self, stores: Iterable[Store], unread: Collection[str], ledger: Ledger, told: int) -> None:
+    def ready(self, stores: Iterable[Store], unusable: Collection[str], ledger: Ledger, told: int) -> None:
         """Tell that every store was swept, and which of them are watched (`stores`).
 
-        `unread`: the ids of those that can't be read, so that nothing is seen there. `told`: how many recoveries came
-        to an end so far; the status is sent after each.
+        `unusable`: the ids of those that can't be read or edited, so that nothing is repaired there. `told`: how many
+        recoveries came to an end so far; the status is sent after each.
         """
         there = [store for store in stores if store.exists()]
-        roots = tuple(str(store.root) for store in there if store.id not in unread)
-        closed = tuple(str(store.root) for store in there if store.id in unread)
+        roots = tuple(str(store.root) for store in there if store.id not in unusable)
+        closed = tuple(str(store.root) for store in there if store.id in unusable)
         now = roots, closed, told, midnight(time.time())
         if now != self._said:
             self._said = now
@@ -100,7 +100,8 @@ class ServiceStatus:
 
 def status_line(roots: Sequence[str], closed: Sequence[str], healed: int) -> str:
     """Write the line for `systemctl status`: the stores that are watched, those that can't be used (`closed`: not
-    readable, or of a kind that is not known, as MiMo Code's), and how much was healed today, as `status` counts it.
+    readable, not to be written to, or of a kind that is not known, as MiMo Code's), and how much was healed today, as
+    `status` counts it.
     """
     nothing = "watching nothing yet" if closed else "waiting for the first session"
     doing = f"watching {first_of(roots)}" if roots else nothing

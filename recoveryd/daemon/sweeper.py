@@ -8,7 +8,7 @@ from itertools import chain
 
 from loguru import logger
 
-from recoveryd.clients import Store, Whose, is_store_of
+from recoveryd.clients import Store, Whose, is_abandoned, is_store_of
 from recoveryd.core import ActiveError, BusyError, RecoverydError, StoreError, command_line
 from recoveryd.daemon.healer import Healer
 from recoveryd.daemon.log_once import LogOnce
@@ -40,7 +40,7 @@ class Sweeper:
         self._finished: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._locks = locks
         self._marks: dict[str, dict[str, str]] = {}
-        self.unread: set[str] = set()  # stores that the last sweep could not read
+        self.unusable: set[str] = set()  # stores that the last sweep could not read, or that can't be edited
 
     def take_locks(self) -> None:
         """Take the lock of each store. A store that another daemon watches is left to that one until it ends.
@@ -78,8 +78,10 @@ class Sweeper:
             self.drop_locks()
             if store.exists():
                 self._lock(store)
+                due = again or store.id not in self._marks or store.id in self.unusable
                 yield from self._sweep_sessions(store, self._healer.open(store) if again else ())
-                self.unread.discard(store.id)
+                if due:  # not behind each write of a client
+                    self._note_usable(store)
             elif not any(other.exists() for other in self.stores.values()):
                 places = ", ".join(str(other.root) for other in self.stores.values())
                 missing = " or ".join(dict.fromkeys(self._whose.title(other.id) for other in self.stores.values()))
@@ -88,8 +90,18 @@ class Sweeper:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
             if isinstance(error, StoreError):
-                self.unread.add(store.id)
+                self.unusable.add(store.id)
             self._log_once.say((store.id, "sweep"), error.message)
+
+    def _note_usable(self, store: Store) -> None:
+        """Note whether a store can be edited, and log why not, also while nothing in it is stuck."""
+        reason = None if is_abandoned(store) else store.live()
+        if reason is None:
+            self.unusable.discard(store.id)
+            self._log_once.forget((store.id, "edit"))
+        else:
+            self.unusable.add(store.id)
+            self._log_once.say((store.id, "edit"), reason)
 
     def _lock(self, store: Store) -> None:
         """Take the lock of a store's folder; where it was another's, finish what that one left."""

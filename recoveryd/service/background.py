@@ -23,6 +23,7 @@ _READY_S = 60.0  # for the first look at all sessions; it goes on without us
 _END_S = 35.0  # for the one repair that is under way, and the last toast
 _TURN_S = 5.0  # for another `start` to write down what it began
 _PAUSE_S = 0.05
+_SHORT = 80  # the bytes of a folder in which a socket may be: its path has no more than 107 (unix(7)), on macOS 103
 
 
 class Background:
@@ -108,7 +109,7 @@ class Background:
             raise RecoverydError(says, "Check its folder and the disk.") from error
 
     def _start(self, command: Sequence[str], env: Mapping[str, str], lock: int, say: Say) -> None:
-        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:
+        with tempfile.TemporaryDirectory(dir=_socket_folder()) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:
             ears.bind(f"{folder}/ready")
             ears.settimeout(_PAUSE_S)
             process = subprocess.Popen(  # noqa: S603
@@ -148,6 +149,12 @@ class Background:
         self._file.unlink(missing_ok=True)
         say(f"stopped (pid {pid})")
         return True
+
+
+def _socket_folder() -> str:
+    """Return where a socket may be: $TMPDIR, unless its path is too long for one."""
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= _SHORT else "/tmp"  # noqa: S108 a folder of our own is made in it
 
 
 def _heard(ears: socket.socket, process: subprocess.Popen[bytes]) -> str:

@@ -84,3 +84,30 @@ def test_a_store_that_cannot_be_read_is_not_told_as_watched(tmp_path: Path, monk
     with running(tmp_path, closed):
         until(lambda: said)
     assert said == [f"watching nothing yet; can't use {closed.root}; nothing healed today"]
+
+
+class ReadOnly(CodexThreads):
+    """A store that can't be written to, until it is opened."""
+
+    let_in = False
+
+    def live(self) -> str | None:
+        return super().live() if self.let_in else f"{self.root} can't be written to."
+
+
+def test_a_store_that_cannot_be_written_to_is_not_told_as_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(SdNotify, "status", lambda _, line: said.append(line))
+    monkeypatch.setattr("recoveryd.daemon.daemon.SWEEP_S", 0.5)
+    Rollout(tmp_path / "codex").healthy()
+    closed, tree = ReadOnly(tmp_path / "codex" / "sessions"), Tree(tmp_path)
+    with running(tmp_path, closed, tree.store):
+        until(lambda: said)
+        closed.let_in = True
+        until(lambda: len(said) > 1)
+        closed.let_in = False
+        until(lambda: len(said) > 2)
+    alone = f"watching {tree.root}; can't use {closed.root}; nothing healed today"
+    assert said == [alone, f"watching {closed.root}, {tree.root}; nothing healed today", alone]

@@ -79,6 +79,19 @@ def test_it_outlives_whoever_started_it_and_is_ended(made: Background) -> None:
     assert list(made._state.iterdir()) == []
 
 
+def test_it_starts_where_the_folder_for_temporary_files_has_a_long_path(
+    made: Background, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket's path has 107 bytes."""
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    said: list[str] = []
+    assert made.start(program(), os.environ, said.append)
+    assert "doing well" in said[0]
+    made.stop(said.append)
+
+
 def test_a_file_that_a_crash_left_is_not_believed(made: Background) -> None:
     """Whatever process has that number by now."""
     made.start(program(), os.environ, print)
