@@ -74,6 +74,7 @@ class Daemon:
         self._swept: dict[str, float] = {}  # when each store was last swept, time.monotonic()
         self._sweeping: dict[str, Iterator[None]] = {}  # the sweep of each store that is under way
         self._late: dict[str, str] = {}  # as in its note (`LockOwner.late`)
+        self._unusable: dict[str, str] = {}  # the same
         self._tell(SdNotify({}))
         self._code = OwnCode()
         self._stopping = self._renewing = self._replaced = False
@@ -147,7 +148,7 @@ class Daemon:
         self._asked.clear()
         self._swept.clear()
         self._sweeping.clear()
-        self._late = {}
+        self._late, self._unusable = {}, {}
         self._service_status.unready()
         self._figures = Figures(self.config, self._whose.title)
 
@@ -201,8 +202,11 @@ class Daemon:
         return False
 
     def _speak(self, context: Context) -> None:
-        """Tell the service manager the status, after each job."""
+        """Tell the service manager the status, and `status` what can't be used, after each job."""
         self._alive()
+        if self._sweeper.unusable != self._unusable:
+            self._unusable = dict(self._sweeper.unusable)
+            self._say_note(self.config.idle)
         if self.stores.keys() <= self._swept.keys():
             mine = [store for store in self.stores.values() if self._locks.mine(store)]
             self._service_status.ready(mine, self._sweeper.unusable, context.ledger, self._healer.told)
@@ -293,7 +297,7 @@ class Daemon:
             self._say_note(self.config.idle)
 
     def _say_note(self, idle: str) -> None:
-        self._note.say(self.stores, idle, self._late)
+        self._note.say(self.stores, idle, self._late, self._unusable)
 
     def _find_again(self) -> None:
         """Find stores that are new, and symlinks that were pointed elsewhere."""

@@ -40,7 +40,7 @@ class Sweeper:
         self._finished: set[str] = set()  # stores whose cut-off recoveries were brought to an end
         self._locks = locks
         self._marks: dict[str, dict[str, str]] = {}
-        self.unusable: set[str] = set()  # stores that the last sweep could not read, or that can't be edited
+        self.unusable: dict[str, str] = {}  # why the last sweep could not read a store, or nothing there can be edited
 
     def take_locks(self) -> None:
         """Take the lock of each store. A store that another daemon watches is left to that one until it ends.
@@ -90,17 +90,17 @@ class Sweeper:
             self._log_once.say((store.id, "sweep"), f"{error.message} It is left to that one until it ends.")
         except RecoverydError as error:
             if isinstance(error, StoreError):
-                self.unusable.add(store.id)
+                self.unusable[store.id] = error.message
             self._log_once.say((store.id, "sweep"), error.message)
 
     def _note_usable(self, store: Store) -> None:
         """Note whether a store can be edited, and log why not, also while nothing in it is stuck."""
         reason = None if is_abandoned(store) else store.live()
         if reason is None:
-            self.unusable.discard(store.id)
+            self.unusable.pop(store.id, None)
             self._log_once.forget((store.id, "edit"))
         else:
-            self.unusable.add(store.id)
+            self.unusable[store.id] = reason
             self._log_once.say((store.id, "edit"), reason)
 
     def _lock(self, store: Store) -> None:

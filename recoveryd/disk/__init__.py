@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from recoveryd.disk import file_transaction, flush, private_files, tree
 from recoveryd.disk.file_transaction import TEMPORARY
+from recoveryd.disk.lock_notes import REPLACED, LockOwner
 from recoveryd.disk.locks import (
-    REPLACED,
-    LockOwner,
     RunNote,
     StoreLock,
     is_left_over,

@@ -5,48 +5,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from recoveryd.core import BusyError, DiskError, NotFoundError, RecoverydError, StoreError, __version__, command_line
 from recoveryd.disk import private_files
+from recoveryd.disk.lock_notes import LockOwner, read_note, write_note
 
-# Why a `run` repairs nothing that is not the configuration (`LockOwner.idle`).
-REPLACED = (
-    "its program was upgraded or removed; it goes on as the new one, or ends where there is none for five minutes"
-)
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.1
 _TRIES = 100  # to lock a file that is still there then; each lost one is a lock that another process gave back
-
-
-@dataclass(frozen=True, slots=True)
-class LockOwner:
-    """Who holds a lock: process id, since when (seconds since the epoch), version of recoveryd, what for.
-
-    Of a `run`, `doing` is how it was started ("service", "terminal", "program"), `stores` are those it watches, and
-    `idle` is why it repairs nothing; "" when it repairs. `late`, of its `RunNote` alone: by store, in a sentence, why
-    what is written there is noticed once a minute only.
-    """
-
-    pid: int
-    since: float
-    version: str = __version__
-    doing: str = ""
-    stores: tuple[str, ...] = ()
-    idle: str = ""
-    late: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        when = time.localtime(self.since)
-        today = when[:3] == time.localtime()[:3]
-        return f"pid {self.pid}, since {time.strftime('%H:%M' if today else '%Y-%m-%d %H:%M', when)}"
 
 
 class StoreLock:
@@ -74,7 +47,7 @@ class StoreLock:
         private_files.make_folder(self._place)
         fd = _take(self._file)
         if fd is None:
-            who = _read_note(self._file)
+            who = read_note(self._file)
             raise BusyError(
                 f"recoveryd is already watching {self.store} ({who or 'it does not say which process'}).",
                 f"Stop that one first (`{command_line('stop')}`, or Ctrl-C where it runs). `undo` and `scan --repair` "
@@ -82,14 +55,14 @@ class StoreLock:
             )
         self._fd = fd
         self._holder = LockOwner(os.getpid(), time.time(), doing=_started(), stores=(self.store,))
-        _say(fd, self._holder)
+        write_note(fd, self._holder)
 
     def watch(self, store: str, idle: str = "") -> None:
         """Say that this store is watched under this lock, too, and why nothing is repaired (`idle`), if that is so."""
         known = self._holder
         if known is not None and (store not in known.stores or idle != known.idle):
             self._holder = replace(known, stores=tuple(dict.fromkeys((*known.stores, store))), idle=idle)
-            _say(self._fd, self._holder)
+            write_note(self._fd, self._holder)
 
     def release(self) -> None:
         """Give the lock back, and remove its file. Nothing happens when it is not held."""
@@ -122,9 +95,15 @@ class RunNote:
         self._since = time.time()
         self._fd = -1
 
-    def say(self, stores: Iterable[str], idle: str, late: Mapping[str, str] | None = None) -> None:
-        """Write which stores it watches or waits for, why nothing is repaired (`idle`), and what is `late`. Raises
-        nothing: the locks of the stores tell of it, too.
+    def say(
+        self,
+        stores: Iterable[str],
+        idle: str,
+        late: Mapping[str, str] | None = None,
+        unusable: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write which stores it watches or waits for, why nothing is repaired (`idle`), what is `late`, and what is
+        `unusable`. Raises nothing: the locks of the stores tell of it, too.
         """
         with suppress(RecoverydError):
             private_files.make_folder(self._place)
@@ -133,8 +112,9 @@ class RunNote:
             taken = _take(self._file) if self._fd < 0 else self._fd
             if taken is not None:
                 self._fd = taken
-                _say(
-                    taken, LockOwner(os.getpid(), self._since, __version__, _started(), tuple(stores), idle, late or {})
+                told = late or {}, unusable or {}
+                write_note(
+                    taken, LockOwner(os.getpid(), self._since, __version__, _started(), tuple(stores), idle, *told)
                 )
 
     def _remove_left_over(self) -> None:
@@ -184,7 +164,7 @@ def watchers(place: Path) -> list[LockOwner]:
 
 def _believed(file: Path) -> LockOwner | None:
     """Return who a note names; a note that a crash left is believed no longer once the kernel says so."""
-    holder = _read_note(file)
+    holder = read_note(file)
     if holder is not None and (pids := _lockers(file)) is not None and holder.pid not in pids:
         return None
     return holder
@@ -224,13 +204,13 @@ def recovery_lock(
     while (fd := _take(path)) is None:
         left = deadline - time.monotonic()
         if left <= 0:
-            who = _read_note(path)
+            who = read_note(path)
             said = f"{who.doing} ({who})" if who else "another process"
             raise BusyError(f"{store} is being repaired by {said}.", "Try again in a moment.")
         time.sleep(min(wait, left))
         wait = min(wait * 2, _LONGEST_WAIT)
     try:
-        _say(fd, LockOwner(os.getpid(), time.time(), doing=doing))
+        write_note(fd, LockOwner(os.getpid(), time.time(), doing=doing))
         yield
     finally:
         _give_back(fd, path)
@@ -315,35 +295,3 @@ def _started() -> str:
     with suppress(OSError):
         return "terminal" if os.isatty(0) else "program"
     return "program"
-
-
-def _say(fd: int, holder: LockOwner) -> None:
-    """Write the note. Errors are swallowed: the lock is what counts, and a full disk must not stop anything here."""
-    with suppress(OSError):
-        os.truncate(fd, 0)
-        os.pwrite(fd, json.dumps(asdict(holder)).encode(), 0)
-
-
-def _read_note(path: Path) -> LockOwner | None:
-    """Read a note; None when there is none, it is half written, or its process is gone (a crash left it)."""
-    try:
-        data = json.loads(path.read_bytes())
-        stores = tuple(map(str, data.get("stores", ())))
-        late = {str(store): str(why) for store, why in data.get("late", {}).items()}
-        said = str(data["version"]), str(data["doing"]), stores, str(data.get("idle", "")), late
-        holder = LockOwner(int(data["pid"]), float(data["since"]), *said)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        return None
-    return holder if _alive(holder.pid) else None
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0:  # for kill() those are groups
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True  # another user's
-    except (OSError, OverflowError):
-        return False
-    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recoveryd.clients import Config, Generation, Store, find_stores
-from recoveryd.core import Entry, Failure, Outcome, RecoverydError
+from recoveryd.core import Entry, Failure, Outcome, RecoverydError, command_line
 from recoveryd.diagnose import Context, Needing, NeedsUser, at_cap, vain_repairs
 from recoveryd.disk import LockOwner, is_full, lockers, watcher, watchers
 from recoveryd.heal import find_store
@@ -196,9 +196,24 @@ def why_late(store: Store, by: LockOwner | None, state_dir: Path) -> str:
     """Tell, in a sentence, why the `run` that watches a store notices what is written there once a minute only; "" when
     it does at once.
     """
+    return _noted(by, state_dir, lambda note: note.late.get(store.id, ""))
+
+
+def why_unusable(store: Store, by: LockOwner | None, state_dir: Path) -> tuple[str, str]:
+    """Tell, each in a sentence, why the `run` that watches a store can repair nothing there though this process could,
+    and what to do: a service may have a sandbox, in which a store that came later is closed. "" when it can.
+    """
+    reason = _noted(by, state_dir, lambda note: note.unusable.get(store.id, ""))
+    if not reason or by is None or generation_of(store)[1]:
+        return "", ""
+    strict = f"If it was installed with --strict: `{command_line('install')}` opens to it what is there now."
+    return reason, strict if by.doing == "service" else f"`{command_line('restart')}`, once that is mended."
+
+
+def _noted(by: LockOwner | None, state_dir: Path, what: Callable[[LockOwner], str]) -> str:
     if by is None:
         return ""
-    return next((note.late.get(store.id, "") for note in watchers(paths.lock_dir(state_dir)) if note.pid == by.pid), "")
+    return next((what(note) for note in watchers(paths.lock_dir(state_dir)) if note.pid == by.pid), "")
 
 
 def silent_lockers(config: Config, store: Store, state_dir: Path) -> list[int]:
@@ -255,6 +270,9 @@ def _store(config: Config, store: Store, state_dir: Path, unlisted: str) -> Stor
     generation, problem = generation_of(store)
     problem = problem or unlisted or _unlisted(store)
     watched = watched_by(store, state_dir)
+    reason, remedy = why_unusable(store, watched, state_dir)
+    if reason and not problem:
+        problem = f"Nothing in it is repaired by the recoveryd that runs: {reason} {remedy}"
     locked = () if watched else silent_lockers(config, store, state_dir)
     return StoreStatus(store.id, generation, watched, problem, locked, why_late(store, watched, state_dir))
 

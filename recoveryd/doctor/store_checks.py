@@ -8,7 +8,15 @@ from itertools import islice
 from recoveryd.core import Check, RecoverydError, __version__, command_line, fail, ok, warn
 from recoveryd.disk import is_left_over
 from recoveryd.doctor.examined import Patient
-from recoveryd.doctor.status import HOW, NOT_READABLE, daemons, silent_lockers, watched_by, why_late
+from recoveryd.doctor.status import (
+    HOW,
+    NOT_READABLE,
+    daemons,
+    silent_lockers,
+    watched_by,
+    why_late,
+    why_unusable,
+)
 from recoveryd.settings import paths
 
 
@@ -68,6 +76,9 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
         elif holder is not None and (late := why_late(one, holder, patient.state_dir)):
             says = f"{one.root} is looked at once a minute only by the recoveryd that runs ({holder}): {late}"
             yield warn("daemon", says, f"{command_line('restart')}, once that is mended", one.id)
+        elif holder is not None and (reason := why_unusable(one, holder, patient.state_dir))[0]:
+            says = f"Nothing in {one.root} is repaired by the recoveryd that runs ({holder}): {reason[0]}"
+            yield fail("daemon", says, reason[1], one.id)
         elif holder is not None:
             yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
         elif others:

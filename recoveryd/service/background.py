@@ -109,7 +109,10 @@ class Background:
             raise RecoverydError(says, "Check its folder and the disk.") from error
 
     def _start(self, command: Sequence[str], env: Mapping[str, str], lock: int, say: Say) -> None:
-        with tempfile.TemporaryDirectory(dir=_socket_folder()) as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears:
+        with (
+            tempfile.TemporaryDirectory(dir=_socket_folder()) as folder,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears,
+        ):
             ears.bind(f"{folder}/ready")
             ears.settimeout(_PAUSE_S)
             process = subprocess.Popen(  # noqa: S603

@@ -21,7 +21,8 @@ import pytest
 
 from recoveryd.core.errors import BusyError, NotFoundError, RecoverydError, StoreError
 from recoveryd.disk import locks
-from recoveryd.disk.locks import LockOwner, StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
+from recoveryd.disk.lock_notes import LockOwner
+from recoveryd.disk.locks import StoreLock, is_left_over, lockers, recovery_lock, watcher, watchers
 
 FORK = multiprocessing.get_context("fork")
 

@@ -461,6 +461,24 @@ class TestWatches:
         finally:
             note.release()
 
+    def test_a_run_is_asked_what_it_can_not_edit(self, tmp_path: Path, state: Path) -> None:
+        """As a service in a sandbox (`install --strict`) can't where a client came later: this process can."""
+        tree, place = Tree(tmp_path), paths.lock_dir(state)
+        note, why = RunNote(place), f"{tree.store.root} can't be written to."
+        try:
+            with StoreLock(tree.store.lock_path, place, tree.store.id):
+                note.say([tree.store.id], "", unusable={tree.store.id: why})
+                found = one("daemon", patient(state, tree.store))
+                assert found.level == "fail" and why in found.says and "recoveryd restart" in found.next
+                [told] = collect_status(
+                    Config(), [tree.store], state, tmp_path / "config.toml", 0.0, lambda _: True
+                ).stores
+                assert told.watched is not None and why in told.problem
+                note.say([tree.store.id], "")
+                assert one("daemon", patient(state, tree.store)).level == "ok"
+        finally:
+            note.release()
+
     @pytest.mark.skipif(sys.platform != "linux", reason="inotify")
     def test_the_kernel_is_really_asked(self) -> None:
         before = len(list(Path("/proc/self/fd").iterdir()))

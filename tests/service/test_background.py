@@ -20,7 +20,8 @@ import pytest
 from recoveryd.cli import switch
 from recoveryd.cli.steps import short_paths
 from recoveryd.core.errors import RecoverydError
-from recoveryd.disk.locks import LockOwner, StoreLock
+from recoveryd.disk.lock_notes import LockOwner
+from recoveryd.disk.locks import StoreLock
 from recoveryd.service import background, base, systemd
 from recoveryd.service.background import Background
 from recoveryd.settings import paths
