@@ -109,7 +109,8 @@ def _show(out: Console, found: Status, whose: Whose, none: str) -> None:
         print_field(out, "paused", f"{since}until {until}: nothing is repaired{note}")
     if found.ignore_problem:
         print_field(out, "ignored", f"{found.ignore_problem} Nothing is repaired until it can be.")
-    print_field(out, "repairs", found.unwritable)
+    if found.unwritable != found.summary.problem:
+        print_field(out, "repairs", found.unwritable)
     if not found.any_kind:
         print_field(out, "repairs", "by the configuration, no kind is repaired (`kinds = []`)")
     for store in found.stores:

@@ -19,7 +19,9 @@ from recoveryd.disk.locks import (
 )
 from recoveryd.disk.owners import check_owner, foreign
 from recoveryd.disk.places import (
+    NOT_MOUNTED,
     UNWRITABLE,
+    dangling_link,
     distinct_places,
     free_space,
     group_by_place,
@@ -34,6 +36,7 @@ from recoveryd.disk.tree import safe_name
 
 __all__ = [
     "BUSY_S",
+    "NOT_MOUNTED",
     "REPLACED",
     "TEMPORARY",
     "UNWRITABLE",
@@ -44,6 +47,7 @@ __all__ = [
     "StoreLock",
     "check_owner",
     "connect",
+    "dangling_link",
     "distinct_places",
     "error_code",
     "file_transaction",

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 UNWRITABLE = "can't be written to: check its owner and mode, and that its disk is not read-only."
+NOT_MOUNTED = "Is its disk mounted? If that is gone for good, remove the symlink."
 _ROOM = 32_768  # bytes; SQLite maps as much beside a database in WAL mode
 
 
@@ -36,6 +37,16 @@ def path_exists(path: str | Path) -> bool | None:
 def is_folder(path: Path) -> bool:
     """Whether a folder is there. Of what can't be looked at (a mount that is dead, say) that is not known: False."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises there
+
+
+def dangling_link(path: Path) -> str:
+    """Tell, in a part of a sentence, of the symlink by which a path leads to nothing, as where a disk is not mounted;
+    "" where none does. What may not be looked at counts as none.
+    """
+    place = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    if os.path.exists(place) or not os.path.islink(place):  # noqa: PTH110, PTH114 - Path raises where it may not look
+        return ""
+    return f"the symlink {place} leads to {os.readlink(place)}, which is not there"  # noqa: PTH115 - as it is written
 
 
 def is_read_only(folder: Path) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from recoveryd.core import RecoverydError
 from recoveryd.disk.flush import fsync, write_all
 from recoveryd.disk.owners import check_owner, foreign
+from recoveryd.disk.places import NOT_MOUNTED, dangling_link
 
 _ASIDE, _RANDOM = ".recoveryd-", 5  # how a file that is being written is called, and the bytes of chance behind that
 _LOCK = ".recoveryd-lock"
@@ -39,6 +40,8 @@ def make_folder(path: Path) -> Path:
         if path.stat().st_mode & 0o077:
             path.chmod(0o700)
     except OSError as error:
+        if link := dangling_link(path):
+            raise RecoverydError(f"The state folder {path} can't be made: {link}.", NOT_MOUNTED) from error
         raise RecoverydError(f"The state folder {path} can't be made: {error.strerror or error}.", hint) from error
     return path
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recoveryd.clients import Store
 from recoveryd.core import Check, RecoverydError, RefusedError, command_line, fail, ok, warn
-from recoveryd.disk import REPLACED, check_owner, foreign, free_space, is_full
+from recoveryd.disk import NOT_MOUNTED, REPLACED, check_owner, dangling_link, foreign, free_space, is_full
 from recoveryd.doctor.config_references import reference_problems
 from recoveryd.doctor.examined import Patient
 from recoveryd.doctor.status import daemons, watched_by, why_late
@@ -60,6 +60,9 @@ def check_state_folder(patient: Patient) -> Iterator[Check]:
         return
     except (FileNotFoundError, NotADirectoryError):
         above = _existing(folder)
+        if link := dangling_link(folder):
+            yield fail("state_folder", f"{folder} is not there: {link}. Nothing is repaired.", NOT_MOUNTED)
+            return
         if os.access(above, os.W_OK | os.X_OK):
             yield ok("state_folder", f"{folder} is not there yet; the first start makes it, for you alone.")
         else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from recoveryd.core import BusyError, Entry, Kind, LedgerError, Outcome, RecoverydError, failpoint
-from recoveryd.disk import check_owner, connect, error_code, private_files
+from recoveryd.disk import NOT_MOUNTED, check_owner, connect, dangling_link, error_code, private_files
 from recoveryd.ledger.schema import SCHEMA_VERSION, bring_forward, create_tables, remove_copies, unusable
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "LedgerError", "LedgerFile", "column_text", "column_value"]
@@ -137,10 +137,20 @@ def is_there(path: Path) -> bool:
     say.
     """
     with _in_words(path):
-        return _identity(path) != (0, 0)
+        found = _identity(path) != (0, 0)
+    if not found:
+        _check_links(path)
+    return found
+
+
+def _check_links(path: Path) -> None:
+    """Raise LedgerError where the path leads to nothing by a symlink: there may be a ledger once its disk is there."""
+    if link := dangling_link(path):
+        raise LedgerError(f"The ledger {path} can't be reached: {link}.", NOT_MOUNTED)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
+    _check_links(path)
     with _in_words(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():

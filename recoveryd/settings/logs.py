@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from loguru import logger
 
 from recoveryd.core import RecoverydError, shown
-from recoveryd.disk import is_full, private_files
+from recoveryd.disk import dangling_link, is_full, private_files
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -80,23 +80,27 @@ def _tell_unwritten(path: Path, why: str) -> None:
 
 
 class _Room:
-    """A filter of the log's file: while its disk, or a quota of it, is full, which is told once, no line goes there.
+    """A filter of the log's file: while its disk, or a quota of it, is full, or not mounted (its folder is a symlink to
+    there), which is told once, no line goes there.
 
     Else loguru would tell each as a failure on stderr, with its stack.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._full = path, False
+        self._path, self._why = path, ""
 
     def __call__(self, record: Record) -> bool:
         del record
         return self.look()
 
     def look(self) -> bool:
-        before, self._full = self._full, is_full(self._path.parent, by_write=True)
-        if self._full and not before:
-            _tell_unwritten(self._path, "no room is left on its disk, or in your quota")
-        return not self._full
+        full = "no room is left on its disk, or in your quota"
+        before, self._why = self._why, dangling_link(self._path.parent)
+        if is_full(self._path.parent, by_write=True):
+            self._why = full
+        if self._why and not before:
+            _tell_unwritten(self._path, self._why)
+        return not self._why
 
 
 def _opened(name: str, flags: int) -> int:

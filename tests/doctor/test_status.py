@@ -185,6 +185,23 @@ def test_status_and_doctor_speak_of_the_daemons_of_these_stores_alone(
         note.release()
 
 
+@pytest.mark.usefixtures("tree")
+def test_a_state_folder_on_a_disk_that_is_not_mounted_is_said(run: Run, tmp_path: Path) -> None:
+    """By a symlink: what was repaired is there, once the disk is; it is no ledger without a recovery."""
+    state = paths.state_dir()
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.symlink_to(tmp_path / "not mounted")
+    for command in ("history", "scan", "start"):
+        code, _, said = run(command)
+        assert code == 1 and f"the symlink {state} leads to" in said and "Is its disk mounted?" in said, command
+    out = " ".join(run("status")[1].split())
+    assert out.count("can't be reached") == 1 and "nothing yet" not in out
+    checks = {check["code"]: check for check in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert {checks[code]["level"] for code in ("state_folder", "ledger")} == {"fail"}
+    (tmp_path / "not mounted").mkdir()
+    assert run("history")[0] == 0
+
+
 @pytest.mark.parametrize(("key", "value"), [("dry_run", "true"), ("enabled", "false")])
 def test_a_configuration_that_has_nothing_repaired_is_said(
     tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch, key: str, value: str
