@@ -225,6 +225,8 @@ def undo(store: Store, ledger: Ledger, entry: Entry, *, force: bool = False, dry
     changes = ledger.changes(entry.id)
     if not changes:
         raise NotFoundError(f"{without_originals(entry)}. So it can't be undone any more.")
+    if not store.exists():  # else its sessions would be told as deleted
+        raise StoreError(f"{entry.id} can't be undone now: {store.root} is not there.", "Is its disk mounted?")
     if is_abandoned(store):
         says = f"{entry.id} can't be undone: its client keeps its sessions elsewhere by now."
         raise RefusedError(says, f"Its originals, as files: {command_line('ledger', 'export', entry.id)}")

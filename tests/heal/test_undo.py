@@ -99,6 +99,17 @@ def test_a_recovery_that_changed_nothing_has_nothing_to_undo(tree: Tree, bench: 
         undo(tree.store, bench.ledger, entry(bench, event))
 
 
+def test_a_store_that_is_not_there_now_is_told(tree: Tree, bench: Bench, tmp_path: Path) -> None:
+    """Its sessions were not deleted, and by force it would count as undone."""
+    event, root = healed(tree, bench, tree.stuck()), tree.store.root
+    root.rename(tmp_path / "away")
+    for force in (False, True):
+        with pytest.raises(StoreError, match="is not there"):
+            undo(tree.store, bench.ledger, entry(bench, event), force=force)
+    (tmp_path / "away").rename(root)
+    undo(tree.store, bench.ledger, entry(bench, event))
+
+
 def test_a_part_that_changed_since_is_not_written_over(tree: Tree, bench: Bench) -> None:
     session = tree.stuck(blank_answer, EMPTY)
     event = healed(tree, bench, session)
