@@ -15,6 +15,7 @@ import pytest
 
 from recoveryd.cli import compact as module
 from recoveryd.clients import Config, SessionStatus, Store
+from recoveryd.clients.opencode import client
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
 from recoveryd.clients.opencode.wire.form import Form
@@ -39,6 +40,12 @@ from tests.support.trees import EMPTY, MISSING, Tree, write_over
 
 TOO_LONG = "prompt is too long: 217000 tokens > 200000 maximum"
 TOO_LARGE = "request_too_large: Request exceeds the maximum size"
+
+
+@pytest.fixture(autouse=True)
+def cleared_a_while_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCode clears within seconds of a refusal, and then is waited for: a slow machine gets to its command there."""
+    monkeypatch.setattr(client, "_CLEARS_S", 0.0)
 
 
 def turns(name: str = "many-turns") -> Callable[[SessionBuilder], object]:
