@@ -657,7 +657,7 @@ BOMBS = ["messages.1.content.", "\\", "&amp;", "<a ", "[", '{"a":', "\\u0041", "
 
 def quick(text: str) -> bool:
     """Whether one of three runs needs less than 200 ms of the processor, whatever else wants it: what grows with the
-    square of a text needs minutes for these.
+    square of a text needs far more for these.
     """
     for _ in range(3):
         start = time.process_time()
