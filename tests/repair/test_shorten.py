@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recoveryd.clients.opencode import token_usage
+from recoveryd.clients.opencode.client import _text_in
 from recoveryd.clients.opencode.pruning import pruned
 from recoveryd.clients.opencode.shortener import OpencodeShortener
 from recoveryd.clients.opencode.wire.anthropic import AnthropicMessages
@@ -293,6 +295,15 @@ def test_what_was_cut_before_is_told_as_that_where_its_whole_is_gone(form: str, 
     [(file, text)] = written.items()
     assert text == _NOTES[form]
     assert f"The output was truncated once more. As it was before that it is saved to: {file}\n" in said
+
+
+def test_the_file_of_what_was_cut_is_read_as_it_is(tmp_path: Path) -> None:
+    """Else a text with the line ends of Windows would not be found in it."""
+    file = tmp_path / "tool_1"
+    assert _text_in(str(file)) is None
+    for raw, read in ((b"a\r\nb\rc\n", "a\r\nb\rc\n"), (b"\xff", None)):
+        file.write_bytes(raw)
+        assert _text_in(str(file)) == read
 
 
 @pytest.mark.parametrize("name", ["long-turn", "many-turns", "inputs", "thinking"])

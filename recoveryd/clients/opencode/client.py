@@ -339,6 +339,6 @@ def _cut_outputs(store: Store) -> Path:
 
 def _text_in(path: str) -> str | None:
     try:
-        return Path(path).read_text("utf-8")
+        return Path(path).read_bytes().decode("utf-8")  # `read_text` would change the ends of its lines
     except (OSError, ValueError):
         return None
