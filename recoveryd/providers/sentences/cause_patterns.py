@@ -159,7 +159,8 @@ FAMILIES = (
         r"api.?key|unauthori[sz]ed|authenticat|(provider)?auth.?error|oauth|invalid token|permission"
         r"|token (is )?(expired|invalid)|(?<!extra_)forbidden|access denied|credential|request signature"
         r"|token refresh failed|invalid_grant|please run /login|please log out and sign in again"
-        r"|signature (expired|verification)|jwt|security token|not have access|don't have access|unauthenticated"
+        r"|(?<!thinking )signature (expired|verification)|jwt|security token|not have access|don't have access"
+        r"|unauthenticated"
         r"|bearer token|not authorized to|operation not allowed|need to sign in|sso (session|login)"
         r"|无效的令牌|令牌(已|无效|过期|状态)|密钥|未授权|鉴权",
         Cause.KEY,

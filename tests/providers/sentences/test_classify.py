@@ -68,10 +68,39 @@ def api_error(message: object, **data: object) -> dict[str, Any]:
         "The max_tokens parameter exceeds the context length; reduce max_tokens",
         "thinking.budget_tokens 200000 exceeds the model's maximum context length",
         "An internal error occurred while decoding thinking signature",
+        "Failed to verify thinking signature: upstream timeout",
     ],
 )
 def test_what_a_request_has_beside_the_history_and_what_is_counted_in_a_while_are_no_fault_of_it(text: str) -> None:
     assert classify(read_error(api_error(text, statusCode=400))) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens 8192 which exceeds the remaining context window; the conversation has 125000 tokens",
+        "The conversation is too long. The system prompt is too long for that context",
+    ],
+)
+def test_a_length_that_the_history_has_its_part_in_is_one_of_the_history(text: str) -> None:
+    assert kind_of(api_error(text, statusCode=400)) is Kind.CONTEXT_OVERFLOW
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thinking signature verification failed",
+        "The thinking signature could not be verified",
+        "thinking.signature does not match its content",
+        "Failed to verify the thinking signature",
+        "unable to decode thinking signature",
+        "messages.3: thinking signature mismatch",
+        "Malformed thinking signature",
+        "thinking signature is missing",
+    ],
+)
+def test_a_thinking_signature_is_refused_in_any_gateways_words(text: str) -> None:
+    assert kind_of(api_error(text, statusCode=400)) is Kind.THINKING_SIGNATURE_INVALID
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_TEXTS)
