@@ -73,12 +73,12 @@ def check_daemon(patient: Patient) -> Iterator[Check]:
         if holder is not None and holder.version != __version__:
             says = f"{one.root} is watched by recoveryd {holder.version} ({holder}); this is {__version__}."
             yield warn("daemon", says, "Restart it, so that both are the same.", one.id)
-        elif holder is not None and (late := why_late(one, holder, patient.state_dir)):
-            says = f"{one.root} is looked at once a minute only by the recoveryd that runs ({holder}): {late}"
-            yield warn("daemon", says, f"{command_line('restart')}, once that is mended", one.id)
         elif holder is not None and (reason := why_unusable(one, holder, patient.state_dir))[0]:
             says = f"Nothing in {one.root} is repaired by the recoveryd that runs ({holder}): {reason[0]}"
             yield fail("daemon", says, reason[1], one.id)
+        elif holder is not None and (late := why_late(one, holder, patient.state_dir)):
+            says = f"{one.root} is looked at once a minute only by the recoveryd that runs ({holder}): {late}"
+            yield warn("daemon", says, f"{command_line('restart')}, once that is mended", one.id)
         elif holder is not None:
             yield ok("daemon", f"{one.root} is watched ({HOW.get(holder.doing, 'somehow')}, {holder}).", about=one.id)
         elif others:

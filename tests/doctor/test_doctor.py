@@ -467,7 +467,7 @@ class TestWatches:
         note, why = RunNote(place), f"{tree.store.root} can't be written to."
         try:
             with StoreLock(tree.store.lock_path, place, tree.store.id):
-                note.say([tree.store.id], "", unusable={tree.store.id: why})
+                note.say([tree.store.id], "", {tree.store.id: "no watch is left"}, {tree.store.id: why})
                 found = one("daemon", patient(state, tree.store))
                 assert found.level == "fail" and why in found.says and "recoveryd restart" in found.next
                 [told] = collect_status(
