@@ -321,7 +321,9 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, session: Session, 
     from recoveryd.repair import LeftToClient, faults_of
 
     heals, sent = client.heals, faults_of(kind, provider, wires, session)
-    if heals(kind, None, failure.error) and all(heals(v.kind, v.block) for v in sent):
+    if heals(kind, None, failure.error) and all(
+        heals(v.kind, v.block, failure.error if v.kind is kind else None) for v in sent
+    ):
         return _mended(client, case)
     if provider is not NO_RULES:
         return LeftToClient(provider, heals, failure.error, case.refused)

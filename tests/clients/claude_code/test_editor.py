@@ -57,6 +57,19 @@ def test_a_stuck_shape_is_mended_in_memory(name: str) -> None:
     assert lost(session, ClaudeCodeWire().build(session), ClaudeCodeWire().build(after), planned.edits) == []
 
 
+def test_thinking_behind_a_call_that_nobody_refused_stays_where_something_else_is() -> None:
+    """A gateway of another maker's model may take it."""
+    session = read(built(Transcript(), STUCK["thinking-behind-a-call"]))
+    failure = Failure("s", session.id, "m", 1, provider="anthropic")
+    words = "messages.0.content.0.image.source.base64: invalid base64 data"
+    rules, error = provider_of(failure), RecordedError((words,), status=400, answered=True)
+    assert rules is not None
+    left = LeftToClient(rules, mends_itself, error, classify(error))
+    request = ClaudeCodeWire().build(session)
+    assert rules.check(request, Claims()) != []
+    assert left.check(request, Claims()) == []
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_of_a_sound_shape_the_rules_leave_all_to_the_client(name: str) -> None:
     session = read(built(Transcript(), SOUND[name]))
