@@ -320,11 +320,11 @@ def _rules(client: Client, wires: Sequence[Wire], case: Case, session: Session, 
         return Refusal("; or ".join(filter(None, (KINDS[kind].unrepaired, client.advice(store, failure, kind), offer))))
     from recoveryd.repair import LeftToClient, faults_of
 
-    heals, error, found = client.heals, failure.error, faults_of(kind, provider, wires, session)
-    if heals(kind, None, error) and all(heals(v.kind, v.block, error if v.kind is kind else None) for v in found):
+    heals, sent = client.heals, faults_of(kind, provider, wires, session)
+    if heals(kind, None, failure.error) and all(heals(v.kind, v.block) for v in sent):
         return _mended(client, case)
     if provider is not NO_RULES:
-        return LeftToClient(provider, heals, error, case.refused)
+        return LeftToClient(provider, heals, failure.error, case.refused)
     if KINDS[kind].by_client:
         return provider
     then = next_step(kind, client, store, failure.session)

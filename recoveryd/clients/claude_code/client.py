@@ -201,10 +201,9 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     block has it.
 
     51 broken shapes were tried. Pairs of calls and results it mends as it builds a request: a fault of such a pair that
-    is found in one, and refused, it does not. Images that are stored, and thinking, it takes away once they are
-    refused, in words that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing.
-    Where thinking stands is left to it until it is refused: it sends that as it is, but nobody refuses it of the newest
-    models.
+    is found in one, it does not. Images that are stored, and thinking, it takes away once they are refused, in words
+    that it knows (`error` None: taken as known); of images that are elsewhere, it knows nothing. Where thinking stands
+    is left to it until it is refused: it sends that as it is, but nobody refuses it of the newest models.
     """
     about = kind_info(kind)
     if kind is Kind.MEDIA_REJECTED:
@@ -213,7 +212,7 @@ def mends_itself(kind: Kind, block: Block | None = None, error: RecordedError | 
     if about.signature:
         return _said(_OF_THINKING, error)
     order = kind in explained_by(Kind.THINKING_BLOCK_ORDER)  # pairs of calls and results, thinking, what follows what
-    sent = error is not None and (about.thinking or block is not None)
+    sent = error is not None if about.thinking else block is not None
     return (order and not sent) or about.cleared_by_prompt or kind is Kind.INVALID_UNICODE
 
 
