@@ -43,7 +43,8 @@ media_rejected over request
 reasoning_item
   OpenAI: of type reasoning was provided without | without its required reasoning item
   OpenAI: without its required following item | items are not persisted when store | item with id * not found
-  OpenAI: invalid_encrypted_content | encrypted content * could not be | duplicate item found with id
+  OpenAI: invalid_encrypted_content | duplicate item found with id
+  OpenAI [unless at this time, temporarily, try again later]: encrypted content * could not be
   OpenAI: missing required parameter: input[#].encrypted_content | input[#].encrypted_content: empty
   OpenAI: reasoning input items can only be | expected an id that begins with | input[#].encrypted_content
   OpenAI: input[#].summary | input[#].content: array too long | input item does not belong to this connection

@@ -17,6 +17,7 @@ from recoveryd.providers.find import LIKELY, SURE
 from recoveryd.providers.sentences import named
 from recoveryd.providers.sentences.other_causes import (
     counts_in_time,
+    fails_for_a_while,
     of_a_limit,
     of_no_media,
     other_cause,
@@ -48,9 +49,7 @@ def classify(error: RecordedError) -> Refused | None:
         return None
     matches = _find(error.texts)
     only = matches[0] if len(matches) == 1 else None
-    if only is not None and only.vague and unread(error):
-        return None  # two readings of which one is wrong
-    if only is not None and only.row.over is Limit.NUMBER and counts_in_time(error):
+    if only is not None and _may_mean_another(only, error):
         return None
     kind = only.kind if only is not None else None
     if error.kind is not None and kind is not Kind.MEDIA_REJECTED:
@@ -76,6 +75,15 @@ def classify(error: RecordedError) -> Refused | None:
     of_none = kind is Kind.MEDIA_REJECTED and of_no_media(error)
     told = (kind, ids, place, field, said, items, limit, sent, most, sort, over, name, own, long, True, types, whose)
     return Refused(*told, continued=error.continued, of_one=of_one, of_none=of_none)
+
+
+def _may_mean_another(only: _Match, error: RecordedError) -> bool:
+    """Whether words that fit one kind have another reading, of which one is wrong."""
+    if only.row.over is Limit.NUMBER and counts_in_time(error):
+        return True
+    # Who can't verify a signature now has not refused it, and all thinking would go.
+    now = only.kind is Kind.THINKING_SIGNATURE_INVALID and fails_for_a_while(error)
+    return only.vague and (now or unread(error))
 
 
 def candidates(error: RecordedError) -> tuple[Kind, ...]:

@@ -14,9 +14,9 @@ none
   status 415, of the form of a request [unless image, pdf, document, audio, video]: unsupported media type
   OpenAI, of what an answer is to include: encrypted content is not supported with this model
   LiteLLM, around errors of other kinds too: ContextWindowExceededError
-  several, of the answer's length [unless prompt, input, remaining]: {max_completion_tokens/max_output_tokens} # exceed
-  several, of the answer's length [unless prompt, input, remaining]: max_tokens {/parameter/value} # {/which} exceed
-  several, of thinking [unless prompt, input, remaining]: {budget_tokens/thinking budget} # {/which} exceed
+  several, of the answer's length [unless prompt, input]: {max_completion_tokens/max_output_tokens} # exceed
+  several, of the answer's length [unless prompt, input]: max_tokens {/parameter/value} # {/which} exceed
+  several, of thinking [unless prompt, input]: {budget_tokens/thinking budget} # {/which} exceed
   several, of the system prompt: system prompt {/is} too {long/large}
   several, of a tool's definition [unless messages, conversation, prompt]: {tool/function} {definitions/schemas} exceed
   several, of a tool's definition: tool names must be unique | toolConfig.tools

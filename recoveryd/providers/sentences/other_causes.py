@@ -84,10 +84,12 @@ _OF_NO_MEDIA = re.compile(
     r"(not|that) support (image|vision|multimodal)|image input|\b(by|for|with|on) ((this|the|your) )?(\w+ )?models?\b"
     r"|\bmodel\b[^.]{0,40}\b(not|cannot|can't|only) (support|accept|take|allow)|\btext[ -]only\b|\bmulti-?modal|mmproj"
     r"|\b(no|without|not) (a )?vision\b|\bvision (models?|inputs?|encoder|tower|support|capab|is|not)"
-    r"|image understanding|\b(re)?try (again )?(later|in (a|some)\b)|\btemporar|\binternal error\b"
+    r"|image understanding|\b(not|never) (enabled|activated|included|available)\b|\bquota\b"
+)
+_FAILS = re.compile(
+    r"\b(re)?try (again )?(later|in (a|some)\b)|\btemporar|\binternal error\b|\b(re)?try your request\b"
     r"|\boverload|\bunavailable\b|\bout of memory\b|\bat (this|the) (time|moment)\b"
-    r"|\bis (still )?(loading|down|disabled)\b|\bmaintenance\b|\b(not|never) (enabled|activated|included|available)\b"
-    r"|\b(re)?try your request\b|\bquota\b"
+    r"|\bis (still )?(loading|down|disabled)\b|\bmaintenance\b"
 )
 _DOWN = (502, 503, 504, 529)  # of a server that fails for a while, mostly; behind some gateways also of a refusal
 # What is counted over so long is no request's.
@@ -167,8 +169,12 @@ def of_no_media(error: RecordedError) -> bool:
     """Whether an error that speaks of an image or document may mean none: the model takes no such, or its server failed
     for a while.
     """
-    text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
-    return error.status in _DOWN or _OF_NO_MEDIA.search(text) is not None
+    return fails_for_a_while(error) or _OF_NO_MEDIA.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
+
+
+def fails_for_a_while(error: RecordedError) -> bool:
+    """Whether an error may be of a server that fails for a while, by its words or its status."""
+    return error.status in _DOWN or _FAILS.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
 
 
 def counts_in_time(error: RecordedError) -> bool:

@@ -69,6 +69,12 @@ def api_error(message: object, **data: object) -> dict[str, Any]:
         "thinking.budget_tokens 200000 exceeds the model's maximum context length",
         "An internal error occurred while decoding thinking signature",
         "Failed to verify thinking signature: upstream timeout",
+        "Failed to verify thinking signature: service temporarily unavailable",
+        "Unable to verify the thinking signature, please try again later",
+        "Thinking signature could not be verified at this time. Please retry.",
+        "thinking block: the signature service is overloaded",
+        "`max_tokens` exceeds the remaining context length of the model",
+        "max_tokens 8192 which exceeds the remaining context window",
     ],
 )
 def test_what_a_request_has_beside_the_history_and_what_is_counted_in_a_while_are_no_fault_of_it(text: str) -> None:
@@ -78,12 +84,17 @@ def test_what_a_request_has_beside_the_history_and_what_is_counted_in_a_while_ar
 @pytest.mark.parametrize(
     "text",
     [
-        "max_tokens 8192 which exceeds the remaining context window; the conversation has 125000 tokens",
         "The conversation is too long. The system prompt is too long for that context",
     ],
 )
 def test_a_length_that_the_history_has_its_part_in_is_one_of_the_history(text: str) -> None:
     assert kind_of(api_error(text, statusCode=400)) is Kind.CONTEXT_OVERFLOW
+
+
+def test_a_server_that_is_down_refuses_no_thinking_signature_in_words_of_its_own() -> None:
+    """A gateway that answers with such a status for a provider's own sentence is believed."""
+    assert kind_of(api_error("Failed to verify the thinking signature", statusCode=503)) is None
+    assert kind_of(api_error(SIGNATURE, statusCode=503)) is Kind.THINKING_SIGNATURE_INVALID
 
 
 @pytest.mark.parametrize(
