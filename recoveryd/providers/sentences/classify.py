@@ -81,8 +81,8 @@ def _may_mean_another(only: _Match, error: RecordedError) -> bool:
     """Whether words that fit one kind have another reading, of which one is wrong."""
     if only.row.over is Limit.NUMBER and counts_in_time(error):
         return True
-    # Who can't verify a signature now has not refused it, and all thinking would go.
-    now = only.kind is Kind.THINKING_SIGNATURE_INVALID and fails_for_a_while(error)
+    # Who can't verify it now has not refused it, and all thinking would go.
+    now = only.kind in (Kind.THINKING_SIGNATURE_INVALID, Kind.REASONING_ITEM) and fails_for_a_while(error)
     return only.vague and (now or unread(error))
 
 

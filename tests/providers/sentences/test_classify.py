@@ -72,6 +72,7 @@ def api_error(message: object, **data: object) -> dict[str, Any]:
         "Failed to verify thinking signature: service temporarily unavailable",
         "Unable to verify the thinking signature, please try again later",
         "Thinking signature could not be verified at this time. Please retry.",
+        "The encrypted content could not be verified at this time. Please try again later.",
         "thinking block: the signature service is overloaded",
         "`max_tokens` exceeds the remaining context length of the model",
         "max_tokens 8192 which exceeds the remaining context window",
