@@ -138,8 +138,8 @@ class Upkeep:
         """
         went = {self._number(name) for name in gone}
         left = [images for images in self._finished() if images.size and images.seq not in went]
-        beyond = droppable((replace(images, held=False) for images in left), keep_days, keep_mb, now)
-        return sum(images.held for images in left if images.seq in set(beyond))
+        beyond = set(droppable((replace(images, held=False) for images in left), keep_days, keep_mb, now))
+        return sum(images.held for images in left if images.seq in beyond)
 
     def quoted(self, keep_days: float, now: float, gone: Iterable[str] = ()) -> list[str]:
         """List the recoveries whose titles are words of a session, and beyond the limit or of those whose images go

@@ -159,27 +159,30 @@ def other_cause(error: RecordedError) -> str | None:
     return f"It seems to be about {WORDS[cause]}" if cause is not None else None
 
 
+def _words(error: RecordedError) -> str:
+    return " ".join(error.texts[:8])[:_LOOKED_AT].lower()
+
+
 def of_a_limit(error: RecordedError) -> bool:
     """Whether an error is about how much was asked in a while, by its words."""
-    text = " ".join(error.texts[:8])[:_LOOKED_AT].lower()
-    return _IN_A_WHILE.search(text) is not None
+    return _IN_A_WHILE.search(_words(error)) is not None
 
 
 def of_no_media(error: RecordedError) -> bool:
     """Whether an error that speaks of an image or document may mean none: the model takes no such, or its server failed
     for a while.
     """
-    return fails_for_a_while(error) or _OF_NO_MEDIA.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
+    return fails_for_a_while(error) or _OF_NO_MEDIA.search(_words(error)) is not None
 
 
 def fails_for_a_while(error: RecordedError) -> bool:
     """Whether an error may be of a server that fails for a while, by its words or its status."""
-    return error.status in _DOWN or _FAILS.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
+    return error.status in _DOWN or _FAILS.search(_words(error)) is not None
 
 
 def counts_in_time(error: RecordedError) -> bool:
     """Whether what an error counts is that of a day, say, and not that of one request."""
-    return _IN_TIME.search(" ".join(error.texts[:8])[:_LOOKED_AT].lower()) is not None
+    return _IN_TIME.search(_words(error)) is not None
 
 
 def turned_away(error: RecordedError) -> bool:
