@@ -223,7 +223,8 @@ class Healer:
         pause = paused(self._context.state_dir, time.time())
         if pause is not None:
             ends = command_line("unpause")
-            self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait for `{ends}`")
+            then = f"for `{ends}`" if pause.until is None else f"until then, or for `{ends}`"
+            self._log_once.say("pause", f"paused{pause.ending}: sessions are stuck and wait {then}")
             return True
         self._log_once.forget("pause")
         return left_alone(self._context, store, session)

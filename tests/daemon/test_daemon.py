@@ -576,6 +576,21 @@ def test_a_pause_keeps_a_repair_from_being_made_again_until_it_ends(
         assert is_healed(tree, session)
 
 
+@pytest.mark.parametrize(("seconds", "says"), [(None, " wait for `"), (60, "wait until then, or for")])
+def test_the_log_says_what_ends_a_pause(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], seconds: float | None, says: str
+) -> None:
+    monkeypatch.setattr(daemon_module, "SWEEP_S", 0.1)
+    with running(tmp_path, tree.store) as daemon:
+        pause(daemon.state, time.time(), seconds)
+        session = tree.stuck(blank_answer, EMPTY)
+        until(lambda: any(says in line for line in lines))
+        assert daemon.events == [] and not is_healed(tree, session)
+        unpause(daemon.state)
+        until(lambda: daemon.events)
+    assert is_healed(tree, session)
+
+
 def test_a_crash_while_it_was_made_again_is_healed_at_the_next_start(tree: Tree, tmp_path: Path) -> None:
     """The session was seen, healed and remembered before: it has to be looked at all the same."""
     with running(tmp_path, tree.store) as daemon:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from recoveryd.core import Block
 
-THINKING = ("thinking", "redacted_thinking")
+THINKING = ("thinking", "redacted_thinking")  # to this client; "reasoning" is a block that it does not know
 _BETWEEN_THINKING = re.compile("tc+t")
 _REMOVED = "[Tool use removed]"
 
