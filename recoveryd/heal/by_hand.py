@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from recoveryd.core import Event, Outcome, RecoverydError
@@ -26,19 +27,27 @@ def undo_by_hand(context: Context, case: Case) -> Answer:
     try:
         take_back(case.store, context.ledger, context.lock_dir, event.id)
     except RecoverydError as error:
-        return Answer("Not undone", f"{error.message} {error.hint}".strip(), event)
+        return Answer("Not undone", f"{error.message} {error.hint}".strip(), _as_it_is(context, event))
     return Answer("Undone", f"the session {NOT_AGAIN}.", replace(event, outcome=Outcome.UNDONE))
 
 
 def go_on_by_hand(context: Context, resumer: Resumer, case: Case) -> Answer:
     """Tell a session to go on for who pressed a button or a key; tell in words what came of it."""
     event = case.event
-    known = context.ledger.find(event.id)
-    if known is not None and known.outcome is Outcome.UNDONE:
-        undone = replace(event, outcome=known.outcome)
-        return Answer("Does not go on", "its repair was undone, so it would be refused.", undone)
+    now = _as_it_is(context, event)
+    if now.outcome is Outcome.UNDONE:
+        return Answer("Does not go on", "its repair was undone, so it would be refused.", now)
     went = resumer.go_on(case, asked=True).event
     if went.resumed:
         return Answer("Goes on", "the session was told to go on.", event)
     goes_on = context.clients.of(case.store).go_on(case.store, case.session)
     return Answer("Does not go on", f"{went.not_resumed}. {goes_on}.", event)
+
+
+def _as_it_is(context: Context, event: Event) -> Event:
+    """Return an event as undone where another way undid it; else, or where that can't be told, as it was."""
+    with suppress(RecoverydError):
+        known = context.ledger.find(event.id)
+        if known is not None and known.outcome is Outcome.UNDONE:
+            return replace(event, outcome=Outcome.UNDONE)
+    return event

@@ -19,7 +19,7 @@ def without_originals(entry: Entry) -> str:
         forget = command_line("ledger", "forget")
         return f"What {entry.id} did, and its originals, were forgotten at your wish (`{forget}`)"
     if entry.edits == 0:
-        return f"{entry.id} changed nothing ({entry.outcome}), so there are no originals of it"
+        return f"{entry.id} changed nothing ({entry.outcome}): it has no originals"
     return f"The originals of {entry.id} are no longer in the ledger, which keeps them as long as `[ledger]` says"
 
 

@@ -44,7 +44,9 @@ def press(toast: Toast, title: str) -> None:
 
 
 @pytest.mark.live
-def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toasts: list[Toast]) -> None:
+def test_undo_puts_the_session_back_and_says_so(
+    tree: Tree, tmp_path: Path, toasts: list[Toast], lines: list[str]
+) -> None:
     session = tree.stuck()
     before = tree.files()
     with running(tmp_path, tree.store, notify=Notify(tui=False)) as daemon:
@@ -61,6 +63,8 @@ def test_undo_puts_the_session_back_and_says_so(tree: Tree, tmp_path: Path, toas
         until(lambda: len(toasts) == 4)
         assert toasts[3].title == "Not undone"
         assert "was undone before" in toasts[3].body
+        [entry] = daemon.history()
+        assert any(f"{entry.id} undone: Not undone" in line for line in lines), lines
     assert [entry.outcome for entry in daemon.history()] == [Outcome.UNDONE]
 
 
