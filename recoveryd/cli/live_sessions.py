@@ -63,13 +63,19 @@ class LiveSession:
 class LiveSessions:
     """The sessions that changed within `lookback_hours`, the newest first. For one thread.
 
-    `stores` lists the stores that are there now. What can't be read is in `problems`, by the id of the store.
+    `stores` lists the stores that are there now, `reread` is the configuration as it is now: `config` is as it was read
+    last. What can't be read is in `problems`, by the id of the store.
     """
 
     def __init__(
-        self, config: Config, stores: Callable[[], Sequence[Store]], clock: Callable[[], float] = time.time
+        self,
+        config: Config,
+        stores: Callable[[], Sequence[Store]],
+        clock: Callable[[], float] = time.time,
+        reread: Callable[[], Config] | None = None,
     ) -> None:
-        self._config, self._find_stores, self._clock = config, stores, clock
+        self.config, self._find_stores, self._clock = config, stores, clock
+        self._reread = reread or (lambda: config)
         self._stores: dict[str, Store] = {}
         self._listed = float("-inf")
         self._marks: dict[str, dict[str, str]] = {}
@@ -84,11 +90,12 @@ class LiveSessions:
         """Look at what changed since the last call, and list all of it anew."""
         now = self._clock()
         if now - self._listed >= _STORES_S:
+            self._note_config()
             self._list_stores()
             self._listed = now
         self._note_ignored()
         with known_ledger() as ledger:
-            recovery = Recovery(Context(ledger, self._config, paths.state_dir(), clock=self._clock))
+            recovery = Recovery(Context(ledger, self.config, paths.state_dir(), clock=self._clock))
             since_ms = recovery.context.since_ms
             for store in self._stores.values():
                 try:
@@ -108,18 +115,28 @@ class LiveSessions:
             for key in [key for key in of_sessions if key[0] not in found]:
                 del of_sessions[key]
 
+    def _note_config(self) -> None:
+        """Go by another configuration once there is one: `ignore` and others say what becomes of a session."""
+        config = self._reread()
+        if config != self.config:
+            self.config = config
+            self._look_again()
+
     def _note_ignored(self) -> None:
         """Have all sessions looked at again once their user ignored others: nothing is written to them."""
         said = ignored_mark(paths.state_dir())
         if said != self._ignored:
-            for store, session in self._rows:
-                self._due.setdefault(store, set()).add(session)
+            self._look_again()
         self._ignored = said
+
+    def _look_again(self) -> None:
+        for store, session in self._rows:
+            self._due.setdefault(store, set()).add(session)
 
     def idle(self) -> str:
         """Tell why nothing is repaired now, as a line; "" where all is watched and repaired."""
         stores, state = list(self._stores.values()), paths.state_dir()
-        found = quick_status(self._config, stores, state, paths.config_file(), self._clock())
+        found = quick_status(self.config, stores, state, paths.config_file(), self._clock())
         if not found.running:
             return f"Nothing is repaired, for no recoveryd runs: {command_line('start')}"
         if found.watching and found.pause is not None:

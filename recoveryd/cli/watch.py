@@ -6,6 +6,7 @@ import argparse
 import os
 import queue
 import select
+import signal
 import sys
 import termios
 import threading
@@ -26,11 +27,11 @@ from rich.text import Text
 from recoveryd.cli.common import client_meant, config_of, in_brackets, open_ledger, stores_of, tell_client_undone
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
-from recoveryd.clients import Whose
+from recoveryd.clients import Config, Whose
 from recoveryd.core import Outcome, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context, case_from_ledger
 from recoveryd.heal import Answer, Resumer, by_hand
-from recoveryd.settings import paths
+from recoveryd.settings import load_sound, paths
 
 _REFRESH_S = 1.0
 _ESCAPE_S = 0.05  # the rest of an arrow's code comes at once
@@ -131,15 +132,22 @@ class _Worker(threading.Thread):
 
 def watch(arguments: argparse.Namespace) -> int:
     """Run `recoveryd watch`: show the sessions live in a terminal."""
+    instead = f"{command_line('logs', '-f')}, {command_line('history', '--json')}"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "This needs a terminal.", f"In a pipe: {command_line('logs', '-f')}, {command_line('history', '--json')}"
-        )
+        raise UsageError("This needs a terminal.", f"In a pipe: {instead}")
+    if console().is_dumb_terminal:  # in which rich would draw nothing
+        raise UsageError(f"This terminal writes lines only (TERM={os.environ['TERM']}).", f"In it: {instead}")
     config = config_of(arguments)
     whose = Whose(config)
     only = client_meant(arguments, whose)
     view = WatchScreen(whose)
-    worker = _Worker(LiveSessions(config, partial(stores_of, config, only)), view)
+
+    def reread() -> Config:
+        now, problem = load_sound(Config, arguments.config or paths.config_file())
+        return sessions.config if problem else now  # which recoveryd does not take, either
+
+    sessions = LiveSessions(config, lambda: stores_of(sessions.config, only), reread=reread)
+    worker = _Worker(sessions, view)
     worker.start()
     return show_screen(view, worker, arguments)
 
@@ -147,7 +155,7 @@ def watch(arguments: argparse.Namespace) -> int:
 def show_screen(view: WatchScreen, worker: _Worker, arguments: argparse.Namespace) -> int:
     """Draw the screen of `watch` until its user ends it. Raises RecoverydError when it can't go on."""
     out = console(soft_wrap=False)
-    with _keys() as key, Live(console=out, screen=True, auto_refresh=False) as live:
+    with Live(console=out, screen=True, auto_refresh=False) as live, _keys(live.stop, live.start) as key:
         while not view.ended:
             live.update(draw_screen(view, out), refresh=True)
             pressed = key(_REFRESH_S / 4)
@@ -281,11 +289,15 @@ def _details(view: WatchScreen, row: LiveSession | None, room: int, width: int) 
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
-    """Yield what waits so many seconds for a key, and names it; "" when none came. The terminal is as before, after."""
+def _keys(hide: Callable[[], object], show: Callable[[], object]) -> Iterator[Callable[[float], str]]:
+    """Yield what waits so many seconds for a key, and names it; "" when none came. The terminal is as before, after.
+
+    Ctrl-Z puts the program aside: `hide` clears the screen for the shell, `show` draws it again behind `fg`.
+    """
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
-    tty.setcbreak(terminal)
+    aside = before[6][termios.VSUSP]
+    _listen(terminal)
 
     def key(seconds: float) -> str:
         if not select.select([terminal], [], [], seconds)[0]:
@@ -293,9 +305,24 @@ def _keys() -> Iterator[Callable[[float], str]]:
         typed = os.read(terminal, 1)
         while typed.startswith(b"\x1b") and len(typed) < 3 and select.select([terminal], [], [], _ESCAPE_S)[0]:
             typed += os.read(terminal, 1)
+        if typed and typed == aside:
+            hide()
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+            os.kill(0, signal.SIGTSTP)  # the whole job, as the terminal does
+            _listen(terminal)
+            show()
+            return ""
         return _ARROWS.get(typed) or _NAMES.get(typed) or ("q" if not typed else typed.decode("ascii", "replace"))
 
     try:
         yield key
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _listen(terminal: int) -> None:
+    """Have each key come at once, Ctrl-Z as one of them: the terminal has to be given back before the program stops."""
+    tty.setcbreak(terminal)
+    mode = termios.tcgetattr(terminal)
+    mode[6][termios.VSUSP] = bytes([os.fpathconf(terminal, "PC_VDISABLE")])
+    termios.tcsetattr(terminal, termios.TCSADRAIN, mode)

@@ -33,6 +33,7 @@ from tests.conftest import Run
 from tests.support.database import OLD, Base
 from tests.support.fake_client import client_with
 from tests.support.rollouts import THREAD, Rollout, threads
+from tests.support.terminal import in_terminal
 from tests.support.transcript import Transcript, text
 from tests.support.trees import EMPTY, Tree, behind_a_call, blank_answer
 
@@ -237,13 +238,31 @@ def test_a_fault_ends_the_view_and_says_so(view: WatchScreen, monkeypatch: pytes
     assert view.ended == "OverflowError: too odd"
 
     @contextmanager
-    def keys() -> Iterator[Callable[[float], str]]:
+    def keys(*_: object) -> Iterator[Callable[[float], str]]:
         yield lambda _: pytest.fail("it waits for a key")
 
     monkeypatch.setattr(watch_module, "_keys", keys)
     with pytest.raises(RecoverydError, match="OverflowError: too odd") as caught:
         show_screen(view, Mock(), Namespace())
     assert (caught.value.exit_code, "recoveryd scan" in caught.value.hint) == (1, True)
+
+
+def test_a_terminal_in_which_nothing_can_be_drawn_is_told_as_that() -> None:
+    shown = in_terminal("watch", typed="", whole=True, TERM="dumb")
+    assert shown.code == 2 and "writes lines only (TERM=dumb)" in shown.text and "recoveryd logs -f" in shown.text
+
+
+def test_another_configuration_holds_while_it_is_open(tree: Tree) -> None:
+    session, now = tree.stuck(), time.time()
+    config = Config()
+    live = LiveSessions(config, lambda: [tree.store], lambda: now, lambda: config)
+    assert states(live.refresh()) == {session: State.STUCK}
+    config = Config(ignore=(session,))
+    now += 11
+    assert states(live.refresh()) == {session: State.IGNORED}
+    config = Config(lookback_hours=1 / HOUR_S)
+    now += 11
+    assert states(live.refresh()) == {}
 
 
 def test_it_says_why_nothing_is_repaired(live: LiveSessions, tree: Tree) -> None:

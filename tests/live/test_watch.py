@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import shlex
 import struct
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.e2e.daemon import PATIENCE, Daemon
@@ -20,7 +22,7 @@ from tests.live.stuck import Stuck
 
 
 class Watching:
-    """The program in a terminal of 100 x 30. `shown` is what was drawn since the last key."""
+    """A program in a terminal of 100 x 30. `shown` is what was drawn since the last key."""
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
@@ -39,12 +41,27 @@ class Watching:
         os.write(self._terminal, key.encode())
 
 
+LEAVE = "\x1b[?1049l"  # the screen of full-screen programs
+WATCH = (sys.executable, "-m", "recoveryd", "watch")
+
+
 @contextmanager
-def watching(daemon: Daemon) -> Iterator[tuple[Watching, subprocess.Popen[bytes]]]:
+def watching(daemon: Daemon, *command: str) -> Iterator[tuple[Watching, subprocess.Popen[bytes]]]:
+    """`command` (`watch`) in a terminal that is its own."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    command, env = [sys.executable, "-m", "recoveryd", "watch"], {**daemon.env, "TERM": "xterm-256color"}
-    process = subprocess.Popen(command, env=env, cwd=daemon.root, stdin=inside, stdout=inside, stderr=inside)
+    env = {**daemon.env, "TERM": "xterm-256color"}
+    own = partial(fcntl.ioctl, inside, termios.TIOCSCTTY, 0)
+    process = subprocess.Popen(
+        command or WATCH,
+        env=env,
+        cwd=daemon.root,
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+        preexec_fn=own,
+    )
     os.close(inside)
     try:
         yield Watching(terminal), process
@@ -80,3 +97,24 @@ def test_a_session_is_seen_to_break_and_to_be_healed_and_a_key_takes_it_back(dae
             assert stuck.files == broken
             screen.press("q")
             assert process.wait(PATIENCE) == 0
+
+
+def test_it_is_put_aside_for_the_shell_and_obeys_its_keys_when_it_goes_on(daemon: Daemon, data: Path) -> None:
+    Stuck(data / "opencode" / "storage").fail()
+    with watching(daemon, "bash", "--norc", "-i") as (screen, shell):
+        screen.press(f"{shlex.join(WATCH)}; echo it ended with $?\n")
+        screen.wait("1 stuck")
+        screen.press("\x1a")
+        screen.wait("Stopped")
+        assert screen.shown.index(LEAVE) < screen.shown.index("Stopped")
+        screen.press("stty -a; echo i''t was asked\n")
+        screen.wait("it was asked")
+        assert " icanon" in screen.shown and "susp = ^Z" in screen.shown
+        screen.press("fg\n")
+        screen.wait("1 stuck")
+        screen.press("u")
+        screen.wait("No recovery of this session stands")
+        screen.press("q")
+        screen.wait(LEAVE)
+        screen.press("exit\n")
+        assert shell.wait(PATIENCE) == 0
