@@ -23,7 +23,7 @@ from recoveryd.settings import but_of_environment, paths
 
 _ASK_S = 5.0
 _NOT = "no; what gets stuck stays so. To start it: {start}"
-_RESTARTING = "no; restarting: the service ended by a fault, and is started again within half a minute"
+_RESTARTING = "no; restarting: the service ended, and is started again within half a minute"
 
 
 def status(arguments: argparse.Namespace) -> int:

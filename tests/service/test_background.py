@@ -395,7 +395,7 @@ def test_status_says_of_a_service_that_is_to_be_started_again_that_it_is(run: Ru
     put_unit()
     (fakes.folder / "active").write_text("activating\n")
     (fakes.folder / "SubState").write_text("auto-restart\n")
-    assert "no; restarting: the service ended by a fault" in " ".join(run("status")[1].split())
+    assert "no; restarting: the service ended, and is started again" in " ".join(run("status")[1].split())
     (fakes.folder / "active").write_text("failed\n")
     assert "To start it: recoveryd start" in " ".join(run("status")[1].split())
     with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
