@@ -19,6 +19,11 @@ def log_prefix(event: Event) -> str:
     return " ".join(filter(None, (event.session, event.id, event.outcome)))
 
 
+def name_of(event: Event) -> str:
+    """Name the session of an event in a notice: short enough for what is said of it to stand beside it."""
+    return clean(event.title, 80) or event.session
+
+
 def headline(event: Event) -> str:
     """Write one line for the log: what was wrong, and what became of it."""
     since = "; a later prompt was refused for a reason that is not known" if event.refused_since else ""
@@ -34,7 +39,7 @@ def notice(event: Event, buttons: tuple[Button, ...], go_on: str, who: str, *, o
     stays = "unanswered" if kind_info(event.kind).cleared_by_prompt else "stuck"
     news = "resumed" if event.resumed and event.outcome is not Outcome.HEALED else _NEWS.get(event.outcome, stays)
     news = "refused again" if event.refused_since else AHEAD if event.ahead and healed else news
-    name = clean(event.title, 80) or event.session
+    name = name_of(event)
     body = _healed(event, go_on) if healed else f"{_unhealed(event)}\n{_next_step(event, go_on)}"
     says, body = f"{who} {'subagent' if of_subagent else 'session'} {news}", body.strip()
     who = f"{who} subagent" if of_subagent else who
@@ -101,7 +106,7 @@ def show_notice(event: Event) -> Toast:
     whole = f"All of it: {command_line('show', event.id)}"
     body = "\n".join([*(lines[:_LINES] or [f"{event.detail}."]), *more, whole])
     logged = f"What was done: {event.session}: {body}"
-    return Toast(f"What was done: {clean(event.title, 80) or event.session}", body, logged=logged)
+    return Toast(f"What was done: {name_of(event)}", body, logged=logged)
 
 
 def notice_buttons(

@@ -11,7 +11,7 @@ from recoveryd.clients import About, Clients, Store
 from recoveryd.core import Entry, Event, Failure, Outcome, RecoverydError, clean
 from recoveryd.diagnose import Case, Context
 from recoveryd.ledger import Ledger, peek
-from recoveryd.tell.event_words import headline, log_prefix, notice, notice_buttons, show_notice
+from recoveryd.tell.event_words import headline, log_prefix, name_of, notice, notice_buttons, show_notice
 from recoveryd.tell.failure_words import NOT_AGAIN
 from recoveryd.tell.notifier import Notifier
 from recoveryd.tell.toast import BODY_LENGTH, TITLE_LENGTH, Toast
@@ -69,7 +69,7 @@ class Teller:
     def answer(self, event: Event, title: str, says: str) -> None:
         """Show in a notice what came of a button."""
         logger.info("{}: {}: {}", log_prefix(event), title, says)
-        self._notifier.send(Toast(title, f"{event.title}: {says}", logged=f"{title}: {event.session}: {says}"))
+        self._notifier.send(Toast(title, f"{name_of(event)}: {says}", logged=f"{title}: {event.session}: {says}"))
 
     def undone(self, store: Store, event: Event) -> None:
         """Show in the client that a recovery was taken back."""

@@ -9,13 +9,14 @@ import pytest
 
 from recoveryd.clients import Clients, Config
 from recoveryd.clients.opencode.settings import OpencodeSettings
+from recoveryd.core import clean
 from recoveryd.core.model import Failure, Outcome
 from recoveryd.heal import take_back
 from recoveryd.ledger import Ledger
 from recoveryd.settings import Notify, paths
-from recoveryd.tell import show_undone
+from recoveryd.tell import NOT_AGAIN, show_undone
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
-from recoveryd.tell.toast import Toast
+from recoveryd.tell.toast import BODY_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
 from tests.support.fake_client import client_with
 from tests.support.running import is_healed, running, until
@@ -66,6 +67,20 @@ def test_undo_puts_the_session_back_and_says_so(
         [entry] = daemon.history()
         assert any(f"{entry.id} undone: Not undone" in line for line in lines), lines
     assert [entry.outcome for entry in daemon.history()] == [Outcome.UNDONE]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("title", ["", "many\nwords " * 90])
+def test_what_came_of_a_button_is_told_behind_any_title(
+    tree: Tree, tmp_path: Path, toasts: list[Toast], title: str
+) -> None:
+    session = tree.stuck(title=title)
+    with running(tmp_path, tree.store, notify=Notify(tui=False)):
+        until(lambda: toasts)
+        press(toasts[0], "Undo")
+        until(lambda: len(toasts) == 2)
+    shown = clean(toasts[1].body, BODY_LENGTH, keep="\n")
+    assert shown.startswith("many words many" if title else f"{session}: ") and shown.endswith(f"{NOT_AGAIN}.")
 
 
 @pytest.mark.live
