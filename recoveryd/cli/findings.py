@@ -193,8 +193,11 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
     except RecoverydError:
         return None
     failed = loaded.message(undone.message)
-    if not is_put_back(store, loaded, ledger, undone) if failed is None else failed.error is None:
-        return None  # nothing had been refused: it was made shorter by hand, or repaired ahead; or it is not sent now
+    if failed is not None and failed.error is None:
+        return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
+    longer = failed is not None and kind_info(newest.kind).shortened
+    if not (longer or is_put_back(store, loaded, ledger, undone)):
+        return None  # it is not sent now: its turn was taken back, or a compaction took its place
     then = "nothing is refused now, and its next prompt may be, as before the repair"
     return Finding(Diagnosis(failure, None, code=UNDONE), title, then, undone=undone)
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from recoveryd.clients.claude_code import error_names
 from recoveryd.core import Json, RecordedError, parsed, texts_of
 
-_PREFIX = re.compile(r"^API Error: (?:\d{3} )?")
+# What it puts before the provider's words where what was refused is the summary that it asked for by itself (2.1.332).
+_SUMMARY = "Prompt is too long \N{MIDDLE DOT} automatic compaction failed: "
+_ANSWER = re.compile(rf"^(?:{_SUMMARY})?API Error: (\d{{3}}) ")
+_PREFIX = re.compile(rf"{_ANSWER.pattern}|^API Error: ")
 
 
 def is_refusal(line: Json) -> bool:
@@ -19,7 +22,11 @@ def is_refusal(line: Json) -> bool:
 
 
 def read_copied(error: object) -> RecordedError | None:
-    """Read a whole line of a transcript that somebody copied; None for anything else."""
+    """Read a whole line of a transcript that somebody copied, or what it says of a summary that was refused; None for
+    anything else.
+    """
+    if isinstance(error, str) and error.strip().startswith(_SUMMARY) and _ANSWER.match(error.strip()):
+        return read({"message": {"content": error.strip()}})
     line = parsed(error) if isinstance(error, str) else error
     return read(line) if isinstance(line, Mapping) and line.get("isApiErrorMessage") is True else None
 
@@ -54,5 +61,5 @@ def _texts(line: Json) -> list[str]:
 
 def _status(line: Json) -> int | None:
     """Read the status from the text: older versions say it nowhere else."""
-    found = (re.match(r"API Error: (\d{3}) ", text) for text in _texts(line))
+    found = (_ANSWER.match(text) for text in _texts(line))
     return next((int(match[1]) for match in found if match), None)

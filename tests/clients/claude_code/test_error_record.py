@@ -40,6 +40,26 @@ def test_a_server_that_answered_may_have_looked_at_the_history() -> None:
     assert refused is not None and refused.kind is Kind.TOOL_RESULT_MISSING
 
 
+FAILED = "Prompt is too long · automatic compaction failed: API Error: "
+
+
+@pytest.mark.parametrize("words", ["messages.9.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"])
+def test_of_a_compaction_of_its_own_that_was_refused_the_providers_words_tell(words: str) -> None:
+    """It says before them that the prompt is too long, and records no status (2.1.332)."""
+    for error in (read(f"{FAILED}400 {words}", "invalid_request"), error_record.read_copied(f"{FAILED}400 {words}\n")):
+        assert error is not None and (error.status, error.answered) == (400, True)
+        refused = classify(error)
+        assert refused is not None and refused.kind is Kind.TOOL_CALL_INVALID
+
+
+def test_a_compaction_of_its_own_that_failed_otherwise_is_told_by_what_failed() -> None:
+    busy = read(f"{FAILED}529 Overloaded", "invalid_request")
+    assert classify(busy) is None and "server" in (other_cause(busy) or "")
+    silent = read(f"{FAILED.removesuffix('API Error: ')}No response from API", "invalid_request")
+    refused = classify(silent)
+    assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW
+
+
 def test_the_clients_own_words_for_calls_without_results_are_known() -> None:
     refused = classify(read("API Error: 400 due to tool use concurrency issues.", "invalid_request", 400))
     assert refused is not None and refused.kind is Kind.TOOL_RESULT_MISSING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,43 @@ def test_a_repair_is_undone_whose_refusal_was_taken_back(run: Run, tmp_path: Pat
     assert run("undo", entry["id"], "--force")[0] == 0 and b'"no name!"' in path.read_bytes()
     told = [(one["reason"], one["undone"]) for one in json.loads(run("scan", "--json")[1])["elsewhere"]]
     assert told == ([] if before_the_fault else [("repair_undone", entry["id"])])
+
+
+def test_a_session_is_healed_whose_own_compaction_was_refused(run: Run, tmp_path: Path) -> None:
+    """It is as long as has it compacted before its prompt is sent (2.1.332)."""
+    made = Transcript()
+    turn(made, "no name!")
+    made.user("more")
+    said = f"Prompt is too long · automatic compaction failed: API Error: 400 {NAME.format(1)}"
+    made.refused("", message={"role": "assistant", "model": "<synthetic>", "content": [text(said)]})
+    del made.line(-1)["apiErrorStatus"], made.line(-1)["apiErrorType"]
+    path = made.write(tmp_path / ".claude" / "projects")
+    [found] = json.loads(run("scan", "--json")[1])["stuck"]
+    assert found["kind"] == "tool_call_invalid"
+    assert run("scan", "--repair", "--yes")[0] == 0 and b'"no name!"' not in path.read_bytes()
+
+
+def test_what_an_undo_puts_back_before_a_compaction_is_not_told_as_what_may_be_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    """Of all that stood before it, the compaction kept the line of the refusal alone (2.1.332)."""
+    made = Transcript(start=int(time.time() * 1000) - 90_000)
+    turn(made, "no name!")
+    made.user("more")
+    refused = made.refused(NAME.format(1))
+    path = made.write(tmp_path / ".claude" / "projects")
+    assert run("scan", "--repair", "--yes")[0] == 0
+    [entry] = json.loads(run("history", "--json")[1])
+    went, made.lines = path.read_bytes(), []
+    made.last, summary = None, str(uuid.uuid4())
+    kept = {"anchorUuid": summary, "uuids": [refused], "allUuids": [refused]}
+    about = {"trigger": "manual", "preservedMessages": kept}
+    made.add({"type": "system", "subtype": "compact_boundary", "content": "Compacted", "compactMetadata": about})
+    made.add({"type": "user", "uuid": summary, "message": {"role": "user", "content": "S"}, "isCompactSummary": True})
+    turn(made, "fine")
+    path.write_bytes(went + made.raw())
+    assert run("undo", entry["id"], "--force")[0] == 0 and b'"no name!"' in path.read_bytes()
+    assert json.loads(run("scan", "--json")[1])["elsewhere"] == []
 
 
 @pytest.mark.parametrize(

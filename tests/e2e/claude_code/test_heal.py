@@ -85,6 +85,19 @@ def test_of_too_many_images_no_more_go_than_the_request_has(played: Played) -> N
     assert one.healed.count(b" was taken out: ") == played[0]["images-too-many"].healed.count(b" was taken out: ") == 4
 
 
+def test_a_session_whose_own_compaction_is_refused_heals(played: Played) -> None:
+    """It is so long that the client compacts it before it sends a prompt, and the summary is refused."""
+    _, daemon, there = played
+    transcript = built(there.new(), STUCK["call-id"])
+    transcript.line(-1)["message"]["usage"]["input_tokens"] = 990_000
+    file = transcript.write(there.projects)
+    assert not there.prompt(transcript.session).answered
+    assert "automatic compaction failed: API Error: 400 " in file.read_text()
+    [entry] = daemon.wait_settled([transcript.session])[transcript.session]
+    assert (entry["kind"], entry["outcome"]) == ("tool_call_invalid", "healed")
+    assert there.prompt(transcript.session).answered and "compact_boundary" in file.read_text()
+
+
 def test_a_heal_beside_a_client_that_runs_loses_no_line(played: Played) -> None:
     """The client goes on by what it has in memory, and appends; all of it is there, and the next start is sound."""
     _, daemon, there = played
