@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from recoveryd.clients.claude_code.transcript import model_of
 from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
+from recoveryd.clients.passed_symlinks import not_followed
 from recoveryd.clients.store import Generation, Store
 from recoveryd.clients.whose_subagent import is_of_subagent
 from recoveryd.core import (
@@ -30,15 +30,12 @@ from recoveryd.core import (
     Message,
     RecordedError,
     RecoverydError,
-    RefusedError,
     Session,
     Wire,
     explained_by,
-    first_of,
     kind_info,
     warn,
 )
-from recoveryd.disk import real_path
 
 _REMOTE = frozenset({"url", "file"})
 _HEARD = (400, 413, None)  # the status of what it listens to (older ones did not always record it)
@@ -94,14 +91,7 @@ class ClaudeCode(WithoutServer):
 
     def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
         """Tell of symlinks, which the client itself follows: what is locked, kept and undone goes by one real place."""
-        links = transcript_paths.leading_out(store.root, [one.root for one in stores])
-        if not links:
-            return None
-        named = first_of([f"{link} (to {real_path(link)})" for link in links])
-        return RefusedError(
-            f"A symlink out of the store is not followed, so no session behind it is healed: {named}.",
-            f"Put the folder in the place of its symlink: {_put_in_place(links[0])}",
-        )
+        return not_followed(transcript_paths.leading_out(store.root, [one.root for one in stores]))
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         del now
@@ -236,11 +226,6 @@ def _sources(body: Json) -> Iterator[Json]:
 
 def _remote(source: Json) -> bool:
     return str(source.get("type")) in _REMOTE
-
-
-def _put_in_place(link: Path) -> str:
-    at = shlex.quote(str(link))
-    return f"rm {at} && mv {shlex.quote(str(real_path(link)))} {at}"
 
 
 def _claude(store: Store) -> str:

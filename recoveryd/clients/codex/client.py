@@ -14,10 +14,12 @@ from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread_head import another
 from recoveryd.clients.no_server import NoServer, WithoutServer
-from recoveryd.clients.store import Store
+from recoveryd.clients.passed_symlinks import not_followed
+from recoveryd.clients.store import Generation, Store
 from recoveryd.clients.whose_subagent import lineage
 from recoveryd.core import (
     Block,
+    Check,
     ConfigProblem,
     Editor,
     Failure,
@@ -29,6 +31,7 @@ from recoveryd.core import (
     Session,
     Wire,
     kind_info,
+    warn,
 )
 from recoveryd.disk import group_by_place
 
@@ -80,6 +83,17 @@ class Codex(WithoutServer):
         del state
         found = seen_here_alone(self, service, env)
         return ShellSettings({"homes": tuple(str(store.home) for store in found)})
+
+    def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
+        """Tell of symlinks, behind which the client itself goes on (0.171.0)."""
+        del stores
+        return not_followed(rollout_paths.leading_out(store.root))
+
+    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
+        del now
+        for store, _ in stores:
+            if (passed := self.passed_over(store, ())) is not None:
+                yield warn("store", passed.message, passed.hint, store.id)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         from recoveryd.clients.codex.wire import CodexWire  # late: a daemon that has nothing to heal needs none

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.disk import is_folder, real_path
 
 SESSIONS, ARCHIVE, LOCKS = "sessions", "archived_sessions", "thread-writer-locks"
+DEPTH = 3  # folders: year, month, day
 _PACKED = ".zst"  # behind the name of one that was compressed (seen on 0.169.0)
 _THREAD = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # Once its user took turns back, a thread goes on in a file with one more id in its name (seen on 0.169.0).
@@ -44,6 +47,28 @@ def thread_of(name: str) -> str | None:
 def packed_thread_of(name: str) -> str | None:
     """Return the thread whose rollout, compressed by Codex, has this file name; None for any other file."""
     return thread_of(name.removesuffix(_PACKED)) if name.endswith(_PACKED) else None
+
+
+def leading_out(root: Path) -> list[Path]:
+    """List the folders of years, months and days that are symlinks out of `root`, with rollouts behind them. Raises
+    nothing.
+    """
+    return [link for link in _links(root, DEPTH) if not real_path(link).is_relative_to(root) and _holds(link)]
+
+
+def _links(folder: Path, deeper: int) -> Iterator[Path]:
+    with suppress(OSError):
+        for path in sorted(path for path in folder.iterdir() if path.name.isdecimal()):
+            if path.is_symlink():
+                yield path
+            elif deeper > 1:
+                yield from _links(path, deeper - 1)
+
+
+def _holds(link: Path) -> bool:
+    with suppress(OSError):
+        return any(thread_of(name) for _, _, names in os.walk(link) for name in names)
+    return False
 
 
 def file_of(name: str) -> str:

@@ -42,7 +42,6 @@ from recoveryd.disk import is_folder, tree
 
 _HEAD = 1 << 18  # bytes from the beginning of a rollout in which its first prompt stands
 _TITLE = 60  # characters
-_DEPTH = 3  # folders: year, month, day
 
 ROLLOUTS = Generation("rollouts", "a growing file of lines for each thread (Codex)")
 
@@ -72,7 +71,7 @@ class CodexThreads(GrowingFiles[Found]):
         return (self.root, archive) if is_folder(archive) else (self.root,)
 
     def touched(self, names: Sequence[str]) -> Iterable[str | None]:
-        found = rollout_paths.thread_of(names[-1]) if len(names) <= _DEPTH + 1 else None
+        found = rollout_paths.thread_of(names[-1]) if len(names) <= rollout_paths.DEPTH + 1 else None
         if found is None:
             return ()
         known, place = self._files.get(found), ((rollout_paths.SESSIONS, *names[:-1]), names[-1])
@@ -309,7 +308,7 @@ class CodexThreads(GrowingFiles[Found]):
         for top in (rollout_paths.ARCHIVE, rollout_paths.SESSIONS):
             of_top: dict[str, Found] = {}
             files: dict[str, Found] = {}
-            for folders, name in self._names((top,), _DEPTH):
+            for folders, name in self._names((top,), rollout_paths.DEPTH):
                 if packed_id := rollout_paths.packed_thread_of(name):
                     packed[packed_id] = (folders, name)
                 thread_id = rollout_paths.thread_of(name)

@@ -14,6 +14,7 @@ import pytest
 
 from recoveryd.clients import Config, find_stores, json_lines
 from recoveryd.clients.codex import rollout_paths, thread
+from recoveryd.clients.codex.client import Codex
 from recoveryd.clients.codex.editor import CodexEditor
 from recoveryd.clients.codex.settings import CodexSettings
 from recoveryd.clients.codex.store import CodexThreads
@@ -780,3 +781,24 @@ def test_a_turn_whose_time_can_not_be_read_stays_behind_those_before_it(rollout:
     rollout.path.write_bytes(b"".join([*lines[:at], lines[at].replace(b'"2026-11', b'"2026:11'), *lines[at + 1 :]]))
     failed, *before = reversed(store.load(THREAD).messages)
     assert failed.error and all(message.by_time < failed.by_time for message in before)
+
+
+@pytest.mark.parametrize("deep", [1, 2, 3])
+def test_a_folder_of_threads_that_is_a_symlink_out_of_the_store_is_told(tmp_path: Path, deep: int) -> None:
+    """Behind one Codex goes on, and writes new threads (0.171.0)."""
+    rollout = Rollout(tmp_path / ".codex")
+    rollout.healthy()
+    found, client = threads(rollout.home), Codex(CodexSettings())
+    assert list(found.session_ids()) and client.passed_over(found, [found]) is None
+    link = tmp_path.joinpath(*rollout.path.relative_to(tmp_path).parts[: 2 + deep])
+    there = link.rename(tmp_path / "elsewhere")
+    link.symlink_to(there)
+    told = client.passed_over(found, [found])
+    assert list(found.session_ids()) == [] and told is not None and f"{link} (to {there})" in told.message
+    assert f"rm {link} && mv {there} {link}" in told.hint
+    checks = client.check_stores([(found, found.generation())], 0)
+    assert [(check.code, check.level) for check in checks] == [("store", "warn")]
+    (there / "left").mkdir()
+    for path in (*there.rglob("*.jsonl"),):
+        path.unlink()
+    assert client.passed_over(found, [found]) is None, "no thread is behind it"

@@ -1,0 +1,28 @@
+"""Symlinks out of a store: what is locked, kept and undone goes by one real place, so what lies behind them is passed
+over, and told.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from recoveryd.core import RecoverydError, RefusedError, first_of
+from recoveryd.disk import real_path
+
+
+def not_followed(links: Sequence[Path]) -> RecoverydError | None:
+    """Tell of symlinks with sessions behind them, and how the first one is mended; None where there are none."""
+    if not links:
+        return None
+    named = first_of([f"{link} (to {real_path(link)})" for link in links])
+    return RefusedError(
+        f"A symlink out of the store is not followed, so no session behind it is healed: {named}.",
+        f"Put the folder in the place of its symlink: {_put_in_place(links[0])}",
+    )
+
+
+def _put_in_place(link: Path) -> str:
+    at = shlex.quote(str(link))
+    return f"rm {at} && mv {shlex.quote(str(real_path(link)))} {at}"
