@@ -79,7 +79,7 @@ REASONS = {
     ),
     UNDONE: Reason(
         "answered, and the repair that it was answered on was undone",
-        ended="went on, until its repair was undone: its next prompt may be refused again",
+        ended="went on, until a repair was undone: the next prompt may be refused again",
     ),
 }
 

@@ -143,7 +143,7 @@ def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(
     [told] = said["elsewhere"]
     assert (said["stuck"], told["reason"], told["undone"]) == ([], "repair_undone", entry["id"])
     code, out, _ = run("scan")
-    assert code == 0 and "1 went on, until its repair was undone: its next prompt may be refused again" in out
+    assert code == 0 and "1 went on, until a repair was undone: the next prompt may be refused again" in out
     assert "you undid that" in run("explain", "--session", session)[1]
     tree.answered(session)
     assert as_json(run, "scan")["elsewhere"] == []
