@@ -12,17 +12,21 @@ from recoveryd.core import RecoverydError, RefusedError, first_of
 from recoveryd.disk import real_path
 
 
-def not_followed(links: Sequence[Path]) -> RecoverydError | None:
-    """Tell of symlinks with sessions behind them, and how the first one is mended; None where there are none."""
+def not_followed(links: Sequence[Path], *, exchanged: bool = False) -> RecoverydError | None:
+    """Tell of symlinks with sessions behind them, and how the first one is mended; None where there are none.
+
+    `exchanged`: their client wrote down where the files really are, so a symlink has to lead from there.
+    """
     if not links:
         return None
     named = first_of([f"{link} (to {real_path(link)})" for link in links])
     return RefusedError(
         f"A symlink out of the store is not followed, so no session behind it is healed: {named}.",
-        f"Put the folder in the place of its symlink: {_put_in_place(links[0])}",
+        f"Put the folder in the place of its symlink{', and a symlink in its own' if exchanged else ''}: "
+        f"{_put_in_place(links[0], exchanged=exchanged)}",
     )
 
 
-def _put_in_place(link: Path) -> str:
-    at = shlex.quote(str(link))
-    return f"rm {at} && mv {shlex.quote(str(real_path(link)))} {at}"
+def _put_in_place(link: Path, *, exchanged: bool) -> str:
+    at, real = shlex.quote(str(link)), shlex.quote(str(real_path(link)))
+    return f"rm {at} && mv {real} {at}{f' && ln -s {at} {real}' if exchanged else ''}"

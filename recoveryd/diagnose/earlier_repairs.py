@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
 from recoveryd.core import (
     REFUSED,
     TAKEN_BACK,
+    Change,
     Diagnosis,
     Entry,
     Failure,
@@ -291,9 +292,24 @@ def is_put_back(store: Store, session: Session, ledger: Ledger, undone: PastReco
     if entry is None or kind_info(entry.kind).shortened:
         return False
     changes = ledger.changes(entry.id)
-    stored = {message.raw for message in session.messages}
-    stored |= {part.raw for message in session.messages for part in message.parts}
-    if any(change.before is not None and change.before in stored for change in changes):
+    if _stored_again(session, changes):
         return True
     added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
     return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)
+
+
+def is_gone(session: Session, ledger: Ledger, undone: PastRecovery) -> bool:
+    """Whether a session that still has what was refused has nothing any more of what the undo of its repair put back: a
+    compaction took the place of that. Of one that was made shorter that is not told.
+    """
+    entry = ledger.find(undone.recovery)
+    if entry is None or kind_info(entry.kind).shortened:
+        return False
+    changes = ledger.changes(entry.id)
+    return any(change.before is not None for change in changes) and not _stored_again(session, changes)
+
+
+def _stored_again(session: Session, changes: Sequence[Change]) -> bool:
+    stored = {message.raw for message in session.messages}
+    stored |= {part.raw for message in session.messages for part in message.parts}
+    return any(change.before is not None and change.before in stored for change in changes)

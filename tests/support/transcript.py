@@ -79,6 +79,12 @@ class Transcript:
         params = {"model": model, "max_tokens": 32_000}
         self.event({"type": "api-request", "sessionId": self.session, "id": str(uuid.uuid4()), "params": params})
 
+    def told_model(self, model: str) -> str:
+        """What the client attaches to a prompt with which the model is another one than before (2.1.332); its uuid."""
+        identity = {"modelId": model, "marketingName": None, "knowledgeCutoff": None}
+        says = f"You are powered by the model {model}."
+        return self.add({"type": "attachment", "attachment": {"type": "model", "identity": identity, "text": says}})
+
     def result(self, call: str, content: Any = "done", **fields: Any) -> str:
         """What came back from a tool; its uuid."""
         return self.user([{"tool_use_id": call, "type": "tool_result", "content": content, **fields}])

@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from recoveryd.clients.claude_code import error_names
 from recoveryd.core import Json, RecordedError, parsed, texts_of
 
-# What it puts before the provider's words where what was refused is the summary that it asked for by itself (2.1.332).
-_SUMMARY = "Prompt is too long \N{MIDDLE DOT} automatic compaction failed: "
+# What it puts before its usual words for an error where what failed is the summary that it asked for by itself; of one
+# that the model did not write it has words of its own, which say nothing else (2.1.330, 2.1.332).
+_SUMMARY = (
+    "Prompt is too long \N{MIDDLE DOT} automatic compaction failed: "
+    "(?!Failed to generate|no assistant message|an internal error|$)"
+)
 _ANSWER = re.compile(rf"^(?:{_SUMMARY})?API Error: (\d{{3}}) ")
-_PREFIX = re.compile(rf"{_ANSWER.pattern}|^API Error: ")
+_PREFIX = re.compile(rf"{_ANSWER.pattern}|^(?:{_SUMMARY})(?:API Error: )?|^API Error: ")
 
 
 def is_refusal(line: Json) -> bool:
@@ -25,7 +29,7 @@ def read_copied(error: object) -> RecordedError | None:
     """Read a whole line of a transcript that somebody copied, or what it says of a summary that was refused; None for
     anything else.
     """
-    if isinstance(error, str) and error.strip().startswith(_SUMMARY) and _ANSWER.match(error.strip()):
+    if isinstance(error, str) and re.match(_SUMMARY, error.strip()):
         return read({"message": {"content": error.strip()}})
     line = parsed(error) if isinstance(error, str) else error
     return read(line) if isinstance(line, Mapping) and line.get("isApiErrorMessage") is True else None

@@ -184,7 +184,7 @@ def _event(fd: int, side: bool, place: json_lines.Place) -> _Event | None:
         return None
     if (data.get("isSidechain") is True) is not side and not side:
         return None
-    told = kind in SENT or data.get("subtype") == COMPACTED
+    told = kind in SENT or data.get("subtype") == COMPACTED or (kind == "attachment" and model_asked(data))
     # Of the others there may be many.
     return Line(uuid, data if told else {"type": kind}, b"", place.offset, text_of(data, "parentUuid"))
 
@@ -221,8 +221,10 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
 
 def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line of the conversation, or the model of a request."""
-    if isinstance(event, str):  # others serve models of their own under Claude's names: who answered knows better
-        return status if status.renamed else replace(status, model=event)
+    asked = event if isinstance(event, str) else model_asked(event.data) if event.type == "attachment" else ""
+    if asked:  # others serve models of their own under Claude's names: who answered knows better
+        return status if status.renamed else replace(status, model=asked)
+    assert not isinstance(event, str)
     if event.data.get("subtype") == COMPACTED:
         # A model took the history, and what is sent from now on is another one.
         return replace(status, failures=(), prompt="")

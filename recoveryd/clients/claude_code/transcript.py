@@ -71,7 +71,7 @@ def read(raw: Iterable[bytes], path: str = "", most: int = MAX_SESSION) -> Trans
             lines[uuid] = Line(uuid, data, text, place, text_of(data, "parentUuid"))
             directory = directory or text_of(data, "cwd")
             ends_there = ends_there and data.get("isSidechain") is True
-            request = b"" if lines[uuid].model else request
+            request = b"" if lines[uuid].model else text if model_asked(data) else request
         elif kind == "last-prompt":
             chosen, before = data.get("explicit") is True, leaf
             leaf = text_of(data, "leafUuid") or (None if chosen else leaf)

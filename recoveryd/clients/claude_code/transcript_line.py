@@ -179,9 +179,17 @@ def _type(block: object) -> object:
 
 
 def model_asked(data: Json) -> str:
-    """Return the model that a request went to, by the line that tells of the request; "" where that does not."""
-    params = data.get("params")
-    return text_of(params, "model") if isinstance(params, Mapping) else ""
+    """Return the model that a request went to, by the line that tells of the request, or of a model that others are
+    asked with from here on: of a summary that it asks for by itself, the client writes no other (2.1.332). "" where a
+    line does not tell.
+    """
+    if data.get("type") == "attachment":
+        attached = data.get("attachment")
+        told = attached if isinstance(attached, Mapping) and attached.get("type") == "model" else {}
+        params, key = told.get("identity"), "modelId"
+    else:
+        params, key = data.get("params"), "model"
+    return text_of(params, key) if isinstance(params, Mapping) else ""
 
 
 def text_of(data: Json, key: str) -> str:

@@ -85,14 +85,16 @@ class Codex(WithoutServer):
         return ShellSettings({"homes": tuple(str(store.home) for store in found)})
 
     def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
-        """Tell of symlinks, behind which the client itself goes on (0.171.0)."""
-        del stores
-        return not_followed(rollout_paths.leading_out(store.root))
+        """Tell of symlinks, behind which the client itself goes on. By the real path of a thread that it went on with
+        there it finds that thread from then on (0.169.0, 0.171.0).
+        """
+        links = rollout_paths.leading_out(store.root, [one.root for one in stores])
+        return not_followed(links, exchanged=True)
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
         del now
         for store, _ in stores:
-            if (passed := self.passed_over(store, ())) is not None:
+            if (passed := self.passed_over(store, [one for one, _ in stores])) is not None:
                 yield warn("store", passed.message, passed.hint, store.id)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:

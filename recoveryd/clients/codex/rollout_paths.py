@@ -49,11 +49,12 @@ def packed_thread_of(name: str) -> str | None:
     return thread_of(name.removesuffix(_PACKED)) if name.endswith(_PACKED) else None
 
 
-def leading_out(root: Path) -> list[Path]:
-    """List the folders of years, months and days that are symlinks out of `root`, with rollouts behind them. Raises
-    nothing.
+def leading_out(root: Path, roots: Sequence[Path]) -> list[Path]:
+    """List the folders of years, months and days of `root` that are symlinks out of all `roots`, with rollouts behind
+    them. Raises nothing.
     """
-    return [link for link in _links(root, DEPTH) if not real_path(link).is_relative_to(root) and _holds(link)]
+    links = ((link, real_path(link)) for link in _links(root, DEPTH))
+    return [link for link, real in links if not any(map(real.is_relative_to, (root, *roots))) and _holds(link)]
 
 
 def _links(folder: Path, deeper: int) -> Iterator[Path]:

@@ -55,8 +55,23 @@ def test_of_a_compaction_of_its_own_that_was_refused_the_providers_words_tell(wo
 def test_a_compaction_of_its_own_that_failed_otherwise_is_told_by_what_failed() -> None:
     busy = read(f"{FAILED}529 Overloaded", "invalid_request")
     assert classify(busy) is None and "server" in (other_cause(busy) or "")
-    silent = read(f"{FAILED.removesuffix('API Error: ')}No response from API", "invalid_request")
-    refused = classify(silent)
+    no_words = FAILED.removesuffix("API Error: ")
+    for says, about in {
+        "Invalid API key · Fix external API key": "the key",
+        "Credit balance is too low": "the account",
+        "Failed to authenticate. API Error: 403 forbidden": "the key",
+        "There's an issue with the selected model (m). It may not exist or you may not have access to it.": "the model",
+        "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)": "the network",
+    }.items():
+        error = read(f"{no_words}{says}", "invalid_request")
+        assert classify(error) is None and about in (other_cause(error) or ""), says
+
+
+@pytest.mark.parametrize(
+    "words", ["Failed to generate conversation summary - the model's reply has no <summary> block", "an internal error"]
+)
+def test_of_a_compaction_that_the_model_did_not_write_the_length_is_what_is_known(words: str) -> None:
+    refused = classify(read(f"{FAILED.removesuffix('API Error: ')}{words}", "invalid_request"))
     assert refused is not None and refused.kind is Kind.CONTEXT_OVERFLOW
 
 

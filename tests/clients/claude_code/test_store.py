@@ -130,6 +130,7 @@ def test_who_answered_tells_the_maker_and_not_the_name_that_was_asked_for(
 KIMI, CLAUDE, DATED = "kimi-k2-turbo-preview", "claude-sonnet-4-5", "claude-sonnet-4-5-20250929"
 
 
+@pytest.mark.parametrize("tells", [Transcript.asks, Transcript.told_model])
 @pytest.mark.parametrize("on_from_before", [True, False])
 @pytest.mark.parametrize(
     ("served", "asked", "then", "model"),
@@ -144,8 +145,16 @@ KIMI, CLAUDE, DATED = "kimi-k2-turbo-preview", "claude-sonnet-4-5", "claude-sonn
     ],
 )
 def test_who_is_asked_since_is_a_new_choice_where_the_answer_came_by_its_own_name(
-    store: ClaudeCodeTranscripts, served: str, asked: str, then: str, model: str, *, on_from_before: bool
+    store: ClaudeCodeTranscripts,
+    served: str,
+    asked: str,
+    then: str,
+    model: str,
+    tells: Callable[[Transcript, str], object],
+    *,
+    on_from_before: bool,
 ) -> None:
+    """Of a compaction of its own that is refused, the client notes no request: what it attaches tells."""
     made = Transcript(cwd=CWD)
     made.user("question")
     made.asks(asked or CLAUDE)
@@ -155,7 +164,7 @@ def test_who_is_asked_since_is_a_new_choice_where_the_answer_came_by_its_own_nam
     if on_from_before:
         assert store.look(made.session).asked == ("anthropic", served)
     made.user("next")
-    made.asks(then)
+    tells(made, then)
     made.write(store.root)
     unanswered = ClaudeCode(ClaudeCodeSettings()).next_failure(store.load(made.session))
     assert unanswered is not None and unanswered.model == model
@@ -164,7 +173,7 @@ def test_who_is_asked_since_is_a_new_choice_where_the_answer_came_by_its_own_nam
     look = store.look(made.session)
     assert look.failure is not None and look.failure.model == model and look.asked == ("anthropic", model)
     made.user("again")
-    made.asks(asked or CLAUDE)  # back again
+    tells(made, asked or CLAUDE)  # back again
     made.write(store.root)
     assert store.look(made.session).asked[1] == (served if model == served else asked)
 

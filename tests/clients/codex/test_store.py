@@ -795,7 +795,10 @@ def test_a_folder_of_threads_that_is_a_symlink_out_of_the_store_is_told(tmp_path
     link.symlink_to(there)
     told = client.passed_over(found, [found])
     assert list(found.session_ids()) == [] and told is not None and f"{link} (to {there})" in told.message
-    assert f"rm {link} && mv {there} {link}" in told.hint
+    assert f"rm {link} && mv {there} {link} && ln -s {link} {there}" in told.hint, (
+        "it goes by the real path from then on"
+    )
+    assert rollout_paths.leading_out(found.root, [there.parent]) == [], "another store has it"
     checks = client.check_stores([(found, found.generation())], 0)
     assert [(check.code, check.level) for check in checks] == [("store", "warn")]
     (there / "left").mkdir()
