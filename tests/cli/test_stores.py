@@ -149,6 +149,17 @@ def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(
     assert as_json(run, "scan")["elsewhere"] == []
 
 
+def test_an_undo_that_takes_a_whole_message_away_is_told(tree: Tree, run: Run) -> None:
+    """It puts nothing back that could be found."""
+    session = tree.stuck(lambda made: made.assistant("first"), 'messages: first message must use the "user" role')
+    run("scan", "--repair")
+    [entry] = as_json(run, "history")
+    assert (entry["kind"], entry["outcome"]) == ("role_order", "healed")
+    tree.answered(session)
+    assert as_json(run, "scan")["elsewhere"] == [] and run("undo", entry["id"], "--force")[0] == 0
+    assert [told["reason"] for told in as_json(run, "scan")["elsewhere"]] == ["repair_undone"]
+
+
 @pytest.mark.parametrize("words", ["Your llama is not amused by this", "rate limit exceeded"])
 def test_an_undone_repair_is_told_beside_a_refusal_that_nothing_stored_explains(
     tree: Tree, run: Run, words: str
