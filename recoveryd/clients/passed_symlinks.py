@@ -20,9 +20,10 @@ def not_followed(links: Sequence[Path], *, exchanged: bool = False) -> Recoveryd
     if not links:
         return None
     named = first_of([f"{link} (to {real_path(link)})" for link in links])
+    back = ", and a symlink in its own" if exchanged else ""
     return RefusedError(
         f"A symlink out of the store is not followed, so no session behind it is healed: {named}.",
-        f"Put the folder in the place of its symlink{', and a symlink in its own' if exchanged else ''}: "
+        f"With its client closed, put the folder in the place of its symlink{back}: "
         f"{_put_in_place(links[0], exchanged=exchanged)}",
     )
 
