@@ -37,9 +37,10 @@ def read_copied(error: object) -> RecordedError | None:
 
 def read(line: Json) -> RecordedError:
     """Read the error that Claude Code recorded, of a line that `is_refusal`."""
-    name, status = line.get("error"), line.get("apiErrorStatus")
+    name, status, details = line.get("error"), line.get("apiErrorStatus"), line.get("errorDetails")
+    if any(re.match(_SUMMARY, text) for text in _texts(line)):
+        status = details = None  # of the refusal as too long, for which it asked for the summary
     texts = [_PREFIX.sub("", text) for text in _texts(line)]
-    details = line.get("errorDetails")
     told = [texts, _PREFIX.sub("", re.sub(r"^\d{3} ", "", details))] if isinstance(details, str) else [texts]
     known = status if isinstance(status, int) and not isinstance(status, bool) else _status(line)
     cause = error_names.cause_of(line, known, " ".join(texts))

@@ -67,6 +67,17 @@ def test_a_compaction_of_its_own_that_failed_otherwise_is_told_by_what_failed() 
         assert classify(error) is None and about in (other_cause(error) or ""), says
 
 
+def test_beside_it_stands_the_refusal_for_which_it_was_made() -> None:
+    """As the provider's refusal as too long had it (2.1.332)."""
+    long = '400 {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8"}}'
+    line = {"isApiErrorMessage": True, "error": "invalid_request", "apiErrorStatus": 400, "errorDetails": long}
+    illegal = f"{FAILED}400 messages.9.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+    refused = classify(error_record.read({**line, "message": {"content": illegal}}))
+    assert refused is not None and refused.kind is Kind.TOOL_CALL_INVALID
+    busy = error_record.read({**line, "message": {"content": f"{FAILED}529 Overloaded"}})
+    assert classify(busy) is None and busy.status == 529 and "server" in (other_cause(busy) or "")
+
+
 @pytest.mark.parametrize(
     "words", ["Failed to generate conversation summary - the model's reply has no <summary> block", "an internal error"]
 )
