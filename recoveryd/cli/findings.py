@@ -39,7 +39,6 @@ from recoveryd.diagnose import (
     assess,
     at_cap,
     in_vain,
-    is_gone,
     is_put_back,
     left_alone,
     undone_repair,
@@ -196,8 +195,7 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
     failed = loaded.message(undone.message)
     if failed is not None and failed.error is None:
         return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
-    gone = is_gone(loaded, ledger, undone) if failed is not None else not is_put_back(store, loaded, ledger, undone)
-    if gone:
+    if not is_put_back(store, loaded, ledger, undone):
         return None  # it is not sent now: its turn was taken back, or a compaction took its place
     then = "nothing is refused now, and its next prompt may be, as before the repair"
     return Finding(Diagnosis(failure, None, code=UNDONE), title, then, undone=undone)

@@ -28,10 +28,10 @@ from recoveryd.cli.common import client_meant, config_of, in_brackets, open_ledg
 from recoveryd.cli.live_sessions import LiveSession, LiveSessions, State
 from recoveryd.cli.output import OK, console, diff, plain
 from recoveryd.clients import Config, Whose
-from recoveryd.core import Outcome, RecoverydError, UsageError, command_line
+from recoveryd.core import ConfigError, Outcome, RecoverydError, UsageError, command_line
 from recoveryd.diagnose import Context, case_from_ledger
 from recoveryd.heal import Answer, Resumer, by_hand
-from recoveryd.settings import load_sound, paths
+from recoveryd.settings import load, paths
 
 _REFRESH_S = 1.0
 _ESCAPE_S = 0.05  # the rest of an arrow's code comes at once
@@ -143,8 +143,10 @@ def watch(arguments: argparse.Namespace) -> int:
     view = WatchScreen(whose)
 
     def reread() -> Config:
-        now, problem = load_sound(Config, arguments.config or paths.config_file())
-        return sessions.config if problem else now  # which recoveryd does not take, either
+        try:
+            return load(Config, arguments.config or paths.config_file())
+        except ConfigError:  # which recoveryd does not take, either
+            return sessions.config
 
     sessions = LiveSessions(config, lambda: stores_of(sessions.config, only), reread=reread)
     worker = _Worker(sessions, view)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recoveryd.clients.client import Asked, Cure, Prompt, Rest
 from recoveryd.clients.plugin import Plugin
 from recoveryd.clients.store import Generation, Store
-from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, RecoverydError, Refusal, Session
+from recoveryd.core import Check, Diagnosis, Failure, Kind, Message, RecoverydError, Refusal, Session, warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,10 @@ class WithoutServer:
         return None
 
     def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        del stores, now
-        yield from ()
+        del now
+        for store, _ in stores:
+            if (passed := self.passed_over(store, [one for one, _ in stores])) is not None:
+                yield warn("store", passed.message, passed.hint, store.id)
 
     def cure(self, store: Store, session: Session, kind: Kind, name: str, now: int) -> Cure | Refusal:
         del store, session, name, now

@@ -12,7 +12,6 @@ from recoveryd.diagnose.decision_tree import of_length
 from recoveryd.diagnose.diagnosis import diagnose, hangs_on_asker
 from recoveryd.diagnose.earlier_repairs import (
     holding_repair,
-    is_gone,
     is_put_back,
     maybe_unread,
     mended_before,
@@ -46,7 +45,6 @@ __all__ = [
     "holding_repair",
     "ignored_by",
     "in_vain",
-    "is_gone",
     "is_in",
     "is_put_back",
     "judged_state",

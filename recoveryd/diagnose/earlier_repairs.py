@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
 from recoveryd.core import (
     REFUSED,
     TAKEN_BACK,
-    Change,
     Diagnosis,
     Entry,
     Failure,
@@ -284,32 +283,21 @@ def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecover
 
 
 def is_put_back(store: Store, session: Session, ledger: Ledger, undone: PastRecovery) -> bool:
-    """Whether a session that has not what was refused any more (its turn was taken back) has what the undo of its
-    repair put back, or the message that this took something out of again. Of one that was made shorter that tells
-    nothing: nobody need have refused it.
+    """Whether a session has what the undo of its repair put back, or the message that this took something out of again.
+
+    Where it still has what was refused, a compaction may have taken the place of what was put back; where it has not,
+    its turn was taken back. Of one that was made shorter what is stored tells nothing: nobody need have refused it.
     """
-    entry = ledger.find(undone.recovery)
+    entry, still = ledger.find(undone.recovery), session.message(undone.message) is not None
     if entry is None or kind_info(entry.kind).shortened:
-        return False
+        return still
     changes = ledger.changes(entry.id)
-    if _stored_again(session, changes):
-        return True
-    added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
-    return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)
-
-
-def is_gone(session: Session, ledger: Ledger, undone: PastRecovery) -> bool:
-    """Whether a session that still has what was refused has nothing any more of what the undo of its repair put back: a
-    compaction took the place of that. Of one that was made shorter that is not told.
-    """
-    entry = ledger.find(undone.recovery)
-    if entry is None or kind_info(entry.kind).shortened:
-        return False
-    changes = ledger.changes(entry.id)
-    return any(change.before is not None for change in changes) and not _stored_again(session, changes)
-
-
-def _stored_again(session: Session, changes: Sequence[Change]) -> bool:
     stored = {message.raw for message in session.messages}
     stored |= {part.raw for message in session.messages for part in message.parts}
-    return any(change.before is not None and change.before in stored for change in changes)
+    originals = [change.before for change in changes if change.before is not None]
+    if any(original in stored for original in originals):
+        return True
+    if still:
+        return not originals
+    added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
+    return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)

@@ -16,11 +16,10 @@ from recoveryd.clients.client import Client, ShellSettings, seen_here_alone
 from recoveryd.clients.home_setting import home_setting
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.passed_symlinks import not_followed
-from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.store import Store
 from recoveryd.clients.whose_subagent import is_of_subagent
 from recoveryd.core import (
     Block,
-    Check,
     ConfigProblem,
     Editor,
     Failure,
@@ -34,7 +33,6 @@ from recoveryd.core import (
     Wire,
     explained_by,
     kind_info,
-    warn,
 )
 
 _REMOTE = frozenset({"url", "file"})
@@ -92,12 +90,6 @@ class ClaudeCode(WithoutServer):
     def passed_over(self, store: Store, stores: Sequence[Store]) -> RecoverydError | None:
         """Tell of symlinks, which the client itself follows: what is locked, kept and undone goes by one real place."""
         return not_followed(transcript_paths.leading_out(store.root, [one.root for one in stores]))
-
-    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        del now
-        for store, _ in stores:
-            if (passed := self.passed_over(store, [one for one, _ in stores])) is not None:
-                yield warn("store", passed.message, passed.hint, store.id)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         del store, failure

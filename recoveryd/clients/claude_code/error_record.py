@@ -15,7 +15,7 @@ _SUMMARY = (
     "(?!Failed to generate|no assistant message|an internal error|$)"
 )
 _ANSWER = re.compile(rf"^(?:{_SUMMARY})?API Error: (\d{{3}}) ")
-_PREFIX = re.compile(rf"{_ANSWER.pattern}|^(?:{_SUMMARY})(?:API Error: )?|^API Error: ")
+_PREFIX = re.compile(rf"^(?:{_SUMMARY})?(?:API Error: (?:\d{{3}} )?)?")
 
 
 def is_refusal(line: Json) -> bool:
@@ -38,11 +38,12 @@ def read_copied(error: object) -> RecordedError | None:
 def read(line: Json) -> RecordedError:
     """Read the error that Claude Code recorded, of a line that `is_refusal`."""
     name, status, details = line.get("error"), line.get("apiErrorStatus"), line.get("errorDetails")
-    if any(re.match(_SUMMARY, text) for text in _texts(line)):
+    says = _texts(line)
+    if any(re.match(_SUMMARY, text) for text in says):
         status = details = None  # of the refusal as too long, for which it asked for the summary
-    texts = [_PREFIX.sub("", text) for text in _texts(line)]
+    texts = [_PREFIX.sub("", text) for text in says]
     told = [texts, _PREFIX.sub("", re.sub(r"^\d{3} ", "", details))] if isinstance(details, str) else [texts]
-    known = status if isinstance(status, int) and not isinstance(status, bool) else _status(line)
+    known = status if isinstance(status, int) and not isinstance(status, bool) else _status(says)
     cause = error_names.cause_of(line, known, " ".join(texts))
     elsewhere = error_names.is_elsewhere(line, known)
     return RecordedError(
@@ -64,7 +65,7 @@ def _texts(line: Json) -> list[str]:
     return [b["text"] for b in blocks if isinstance(b, Mapping) and isinstance(b.get("text"), str)]
 
 
-def _status(line: Json) -> int | None:
+def _status(texts: list[str]) -> int | None:
     """Read the status from the text: older versions say it nowhere else."""
-    found = (_ANSWER.match(text) for text in _texts(line))
+    found = (_ANSWER.match(text) for text in texts)
     return next((int(match[1]) for match in found if match), None)

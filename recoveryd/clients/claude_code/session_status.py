@@ -219,17 +219,21 @@ def _with(status: TranscriptStatus, event: _Event, store: str, session: str) -> 
     return found if found.failures else replace(found, since=set(), taken_back=False, copied=False)
 
 
+def _asking(status: TranscriptStatus, model: str) -> TranscriptStatus:
+    """Return what is known once this model is asked; "" where a line tells of none."""
+    # Others serve models of their own under Claude's names: who answered knows better.
+    return replace(status, model=model) if model and not status.renamed else status
+
+
 def _told(status: TranscriptStatus, event: Line | str, store: str, session: str) -> TranscriptStatus:
     """Return what is known with one more line of the conversation, or the model of a request."""
-    asked = event if isinstance(event, str) else model_asked(event.data) if event.type == "attachment" else ""
-    if asked:  # others serve models of their own under Claude's names: who answered knows better
-        return status if status.renamed else replace(status, model=asked)
-    assert not isinstance(event, str)
+    if isinstance(event, str):
+        return _asking(status, event)
     if event.data.get("subtype") == COMPACTED:
         # A model took the history, and what is sent from now on is another one.
         return replace(status, failures=(), prompt="")
     if event.type not in SENT:
-        return status
+        return _asking(status, model_asked(event.data))
     if event.type == "user":
         if event.answers:
             return replace(status, working=event.ms)

@@ -15,11 +15,10 @@ from recoveryd.clients.codex.store import CodexThreads
 from recoveryd.clients.codex.thread_head import another
 from recoveryd.clients.no_server import NoServer, WithoutServer
 from recoveryd.clients.passed_symlinks import not_followed
-from recoveryd.clients.store import Generation, Store
+from recoveryd.clients.store import Store
 from recoveryd.clients.whose_subagent import lineage
 from recoveryd.core import (
     Block,
-    Check,
     ConfigProblem,
     Editor,
     Failure,
@@ -31,7 +30,6 @@ from recoveryd.core import (
     Session,
     Wire,
     kind_info,
-    warn,
 )
 from recoveryd.disk import group_by_place
 
@@ -88,14 +86,7 @@ class Codex(WithoutServer):
         """Tell of symlinks, behind which the client itself goes on. By the real path of a thread that it went on with
         there it finds that thread from then on (0.169.0, 0.171.0).
         """
-        links = rollout_paths.leading_out(store.root, [one.root for one in stores])
-        return not_followed(links, exchanged=True)
-
-    def check_stores(self, stores: Sequence[tuple[Store, Generation]], now: int) -> Iterator[Check]:
-        del now
-        for store, _ in stores:
-            if (passed := self.passed_over(store, [one for one, _ in stores])) is not None:
-                yield warn("store", passed.message, passed.hint, store.id)
+        return not_followed(rollout_paths.leading_out(store.root, [one.root for one in stores]), exchanged=True)
 
     def wires(self, store: Store, failure: Failure) -> Sequence[Wire]:
         from recoveryd.clients.codex.wire import CodexWire  # late: a daemon that has nothing to heal needs none

@@ -54,7 +54,7 @@ def leading_out(root: Path, roots: Sequence[Path]) -> list[Path]:
     them. Raises nothing.
     """
     links = ((link, real_path(link)) for link in _links(root, DEPTH))
-    return [link for link, real in links if not any(map(real.is_relative_to, (root, *roots))) and _holds(link)]
+    return [link for link, real in links if not any(map(real.is_relative_to, roots)) and _holds(link)]
 
 
 def _links(folder: Path, deeper: int) -> Iterator[Path]:
