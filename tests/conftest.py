@@ -140,16 +140,16 @@ def pytest_runtest_makereport(
 def _home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Leave nothing in the home of whoever runs the tests, nor by a process that they start, nor read anything there.
 
-    Only npm, pip and git go on as they are set up in the real one.
+    Only npm, pip and git go on as they are set up in the real one; the clients are kept there, once for all workers.
     """
     tools = {
-        "TEST_RECOVERYD_CLIENTS": clients_folder(),
         "npm_config_cache": Path.home() / ".npm",
         "npm_config_userconfig": Path.home() / ".npmrc",
         "PIP_CONFIG_FILE": Path.home() / ".config" / "pip" / "pip.conf",
         "GIT_CONFIG_GLOBAL": Path.home() / ".gitconfig",
     }
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_RECOVERYD_CLIENTS", str(clients_folder()))
         for name, place in tools.items():
             if name not in os.environ and place.exists():
                 patch.setenv(name, str(place))

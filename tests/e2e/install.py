@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 TESTED: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "recoveryd" / "tested.json").read_text())
@@ -67,13 +69,24 @@ def ensure(version: str = DEFAULT_VERSION) -> Path:
 def installed(folder: Path, asked: str, binary: str) -> Path:
     """A file of a package in a folder of its own, where npm puts it if it is missing. Raises `UnavailableError`."""
     path = folder / "node_modules" / binary
-    if path.exists():
-        return path
     folder.mkdir(parents=True, exist_ok=True)
-    npm("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), asked)
+    with _alone(folder):
+        if not path.exists():
+            npm("install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), asked)
     if not path.exists():
         raise UnavailableError(f"npm installed {asked}, and {path} is not there")
     return path
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder while another worker may want to fill it, too."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def npm(*words: str) -> str:
