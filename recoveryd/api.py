@@ -8,7 +8,7 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients import Config, Store, find_stores, read_error, stores_having
+from recoveryd.clients import Clients, Config, Store, find_stores, look_up, read_error
 from recoveryd.core import Event, NotFoundError, Outcome, is_repairable
 from recoveryd.diagnose import Case, Context, diagnose, holding_repair
 from recoveryd.disk import private_files
@@ -46,7 +46,7 @@ def recover(
     state = private_files.make_folder(state_dir or paths.state_dir())
     if stores is None:
         stores = find_stores(config)
-    found, unread = stores_having(stores, session_id)
+    found, unread = look_up(Clients(config), stores, session_id)
     for error in unread.values():  # one broken store never stops the others
         logger.warning("{}", error.message)
     if not found:

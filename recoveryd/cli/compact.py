@@ -12,7 +12,7 @@ from recoveryd.cli.asking import agreed, before_question, is_asked
 from recoveryd.cli.common import config_of, in_brackets, known_ledger, no_session, open_ledger, stores_of
 from recoveryd.cli.findings import Finding, finding_of
 from recoveryd.cli.output import OK, WRONG, Result, console, print_wrapped, render
-from recoveryd.clients import Store, Whose, root_title, stores_having
+from recoveryd.clients import Clients, Store, Whose, look_up, root_title
 from recoveryd.core import (
     UNREADABLE,
     ByHand,
@@ -41,7 +41,7 @@ def compact(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
     dry = arguments.dry_run or config.dry_run
     with known_ledger() if dry else open_ledger() as ledger:
-        stores, unread = stores_having(there := stores_of(config), arguments.session)
+        stores, unread = look_up(Clients(config), there := stores_of(config), arguments.session)
         if not stores:
             raise no_session(arguments.session, there, map(str, unread.values()))
         store = stores[0]

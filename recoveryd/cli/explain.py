@@ -16,7 +16,7 @@ from recoveryd.cli.common import config_of, known_ledger, no_session, stores_of,
 from recoveryd.cli.findings import Finding, finding_of, show_finding
 from recoveryd.cli.output import OK, WRONG, Result, print_wrapped, render
 from recoveryd.cli.reasons import NOT_THE_HISTORY
-from recoveryd.clients import Store, Whose, read_error, root_title, stores_having
+from recoveryd.clients import Clients, Store, Whose, look_up, read_error, root_title
 from recoveryd.core import (
     Diagnosis,
     Failure,
@@ -144,7 +144,7 @@ def _asked(asked: object) -> object:
 
 def _session(arguments: argparse.Namespace) -> int:
     config = config_of(arguments)
-    stores, unread = stores_having(there := stores_of(config), arguments.session)
+    stores, unread = look_up(Clients(config), there := stores_of(config), arguments.session)
     if not stores:
         lists = f"`{command_line('scan')}` lists those that are stuck."
         raise no_session(arguments.session, there, map(str, unread.values()), lists)

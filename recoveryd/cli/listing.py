@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from recoveryd.cli.output import console, plain
-from recoveryd.clients import Clients, Store, is_abandoned, stores_having
+from recoveryd.clients import Clients, Store, is_abandoned, look_up, passed_over
 from recoveryd.core import RecoverydError
 
 
@@ -39,13 +39,13 @@ class Listing:
             yield store, sessions
 
     def _named(self, clients: Clients, stores: Sequence[Store], session: str) -> Iterator[tuple[Store, list[str]]]:
-        found, unread = stores_having(stores, session)
-        for store_id, error in (unread if found else _passed_over(clients, stores) | unread).items():
+        found, unread = look_up(clients, stores, session)
+        for store_id, error in unread.items():
             self._tell(store_id, error)
         yield from ((store, [session]) for store in found)
 
     def _all(self, clients: Clients, stores: Sequence[Store]) -> Iterator[tuple[Store, list[str]]]:
-        passed = _passed_over(clients, stores)
+        passed = passed_over(clients, stores)
         for store in stores:
             try:
                 sessions = [] if is_abandoned(store) else list(store.session_ids())
@@ -61,7 +61,3 @@ class Listing:
         self.unreadable[store_id] = str(error)
         if not self.quiet:
             console(stderr=True, goes_on=True).print(f"recoveryd: {plain(str(error))}")
-
-
-def _passed_over(clients: Clients, stores: Sequence[Store]) -> dict[str, RecoverydError]:
-    return {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}

@@ -10,6 +10,7 @@ from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellS
 from recoveryd.clients.find import Clients, Config, Whose, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
+from recoveryd.clients.session_lookup import is_empty, look_up, passed_over, stores_having
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
     About,
@@ -20,12 +21,10 @@ from recoveryd.clients.store import (
     Store,
     all_written,
     is_abandoned,
-    is_empty,
     is_store_of,
     is_there,
     may_be_there,
     stored_images,
-    stores_having,
     untouched,
 )
 from recoveryd.clients.whose_subagent import is_of_subagent, lineage, root_session, root_title
@@ -60,7 +59,9 @@ __all__ = [
     "is_store_of",
     "is_there",
     "lineage",
+    "look_up",
     "may_be_there",
+    "passed_over",
     "read_error",
     "root_session",
     "root_title",

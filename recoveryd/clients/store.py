@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -321,27 +320,3 @@ def may_be_there(stores: Sequence[Store]) -> list[Store]:
 def is_hidden(store: Store) -> bool:
     """Whether nobody can tell if a store is there: a folder above it may not be entered, say."""
     return path_exists(store.root) is None
-
-
-def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
-    """List those of some stores that have a session, and why others could not be asked, by their ids. A dead one only
-    as the last.
-    """
-    found: list[Store] = []
-    unread: dict[str, RecoverydError] = {}
-    for store in stores:
-        try:
-            if (store.exists() or is_hidden(store)) and store.has(session_id):
-                found.append(store)
-        except RecoverydError as error:
-            unread[store.id] = error
-    return [store for store in found if not is_abandoned(store)] or found, unread
-
-
-def is_empty(stores: Iterable[Store], session_id: str) -> bool:
-    """Whether one of some stores knows a session and has no message of it, as can be told: nobody prompted it yet."""
-    for store in stores:
-        with suppress(RecoverydError):
-            if not store.has(session_id) and store.about(session_id) != About():
-                return True
-    return False

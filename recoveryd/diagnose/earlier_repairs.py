@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from recoveryd.clients import Client, SessionStatus, Store, is_store_of
@@ -282,22 +282,38 @@ def undone_repair(store: Store, ledger: Ledger, failure: Failure) -> PastRecover
     return ledger.taken_back(store.id, failure.session, store.look(failure.session).last_answer, failure.message)
 
 
-def is_put_back(store: Store, session: Session, ledger: Ledger, undone: PastRecovery) -> bool:
-    """Whether a session has what the undo of its repair put back, or the message that this took something out of again.
+def is_put_back(context: Context, store: Store, session: Session, undone: PastRecovery) -> bool:
+    """Whether the next request of a session has what the undo of its repair put back, or the message that this took
+    something out of again.
 
     Where it still has what was refused, a compaction may have taken the place of what was put back; where it has not,
     its turn was taken back. Of one that was made shorter what is stored tells nothing: nobody need have refused it.
     """
-    entry, still = ledger.find(undone.recovery), session.message(undone.message) is not None
-    if entry is None or kind_info(entry.kind).shortened:
-        return still
-    changes = ledger.changes(entry.id)
-    stored = {message.raw for message in session.messages}
-    stored |= {part.raw for message in session.messages for part in message.parts}
-    originals = [change.before for change in changes if change.before is not None]
-    if any(original in stored for original in originals):
-        return True
-    if still:
-        return not originals
+    entry, failed = context.ledger.find(undone.recovery), session.message(undone.message)
+    shortened = entry is not None and kind_info(entry.kind).shortened
+    if entry is None or (shortened and failed is None):
+        return failed is not None
+    changes, sent = context.ledger.changes(entry.id), _next_sent(context, store, session)
+    originals = {change.before for change in changes if change.before is not None}
+    holding = {m.id for m in session.messages if m.raw in originals or any(part.raw in originals for part in m.parts)}
+    if holding:
+        return not holding.isdisjoint(sent)
+    if failed is not None:
+        before = {message.id for message in session.messages[: session.messages.index(failed)]}
+        return (shortened or not originals) and not before.isdisjoint(sent)
     added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
     return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)
+
+
+def _next_sent(context: Context, store: Store, session: Session) -> Collection[str]:
+    """List the messages that the next request of a session is made of, in any way in which its client may send it; all
+    where no way is known.
+    """
+    client = context.clients.of(store)
+    made = client.next_failure(session)
+    wires = client.wires(store, made) if made is not None else ()
+    if not wires:
+        return {message.id for message in session.messages}
+    requests = [wire.stored(session) for wire in wires]
+    unsendable = {part.message_id for request in requests for part in request.unsendable}
+    return unsendable | {origin for request in requests for turn in request.turns for origin, _ in turn.origins}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, read_error, stores_having
+from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, look_up, read_error
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -86,7 +86,7 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
     if not newest and is_session_id(name):
         history, scan = command_line("history"), command_line("scan")
         which = f"`{history}` lists the recoveries, `{scan}` the sessions that are stuck; either id will do."
-        having, unread = stores_having(sources.stores, name)
+        having, unread = look_up(Clients(sources.config), sources.stores, name)
         for store in having:
             store.load(name)  # it is there: what keeps it from being read is told
         if is_empty(sources.stores, name):

@@ -149,6 +149,20 @@ def test_a_session_whose_repair_was_undone_behind_an_answer_is_not_called_fine(
     assert as_json(run, "scan")["elsewhere"] == []
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_undo_behind_a_compaction_is_not_told(tree: Tree, run: Run, compacted: bool) -> None:
+    """OpenCode keeps what it took the place of, and sends none of it."""
+    session = tree.stuck()
+    run("scan", "--repair")
+    [entry] = as_json(run, "history")
+    tree.answered(session)
+    if compacted:
+        tree.compacted(session)
+    assert as_json(run, "scan")["elsewhere"] == [] and run("undo", entry["id"], "--force")[0] == 0
+    told = [told["reason"] for told in as_json(run, "scan")["elsewhere"]]
+    assert told == ([] if compacted else ["repair_undone"])
+
+
 def test_an_undo_that_takes_a_whole_message_away_is_told(tree: Tree, run: Run) -> None:
     """It puts nothing back that could be found."""
     session = tree.stuck(lambda made: made.assistant("first"), 'messages: first message must use the "user" role')
@@ -224,8 +238,10 @@ def test_a_project_that_is_a_symlink_is_told_and_makes_no_exit_code_that_never_g
     code, out, err = run("scan")
     assert code == 0 and "none of those that could be read is stuck" in out and "is not followed" in err
     assert len(as_json(run, "scan")["unreadable"]) == 1
-    code, _, err = run("scan", "--session", made.session)
-    assert code == 3 and "is not followed" in err
+    asked = (("scan", "--session"), ("explain", "--session"), ("compact",), ("report",))
+    told = [run(*words, made.session) for words in asked]
+    assert [(code, "is not followed" in err) for code, _, err in told] == [(3, True)] * len(asked)
+    assert "spelled right" not in run("ignore", made.session)[2]
     tree.stuck()
     assert run("scan")[0] == 1
 

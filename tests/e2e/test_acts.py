@@ -19,6 +19,7 @@ LIVES = [
     ["called forged again", "again", "force again repair again"],
     ["called picture", "stopped", "back again"],
     ["called forged", "fork again", "compact"],
+    ["called forged", "again", "compact force"],  # none of what the undo puts back is sent
     ["ask called", "account", "stopped again"],  # never refused for what is stored
 ]
 
@@ -34,6 +35,11 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Life]]:
 
 def test_what_is_told_is_so_and_only_what_is_refused_is_edited(lived: list[Life]) -> None:
     assert [life.tell() for life in lived if life.problems] == []
+
+
+def test_an_undo_behind_a_compaction_of_all_that_it_puts_back_is_not_told(lived: list[Life]) -> None:
+    [said] = [life.said for life in lived if life.rounds[-1] == ["compact", "force"]]
+    assert said[-2].endswith(", 0") and said[-1] == "[2: fine ; answered]", said
 
 
 def test_each_fault_was_refused_and_healed(lived: list[Life]) -> None:

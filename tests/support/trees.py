@@ -18,7 +18,7 @@ from recoveryd.ledger.ledger import Ledger
 from recoveryd.tell.callbacks import Callbacks
 from tests.support.build import BINDS, SessionBuilder
 from tests.support.cases import case
-from tests.support.parts import Part, api_error, reasoning, subtask, text, tool
+from tests.support.parts import Part, api_error, compaction, reasoning, subtask, text, tool
 from tests.support.plant import dump, write_tree
 
 MISSING = (
@@ -78,6 +78,13 @@ class Tree:
         answer = made.assistant("fine", **model)
         now = int(time.time() * 1000) + 5
         answer["time"] = {"created": now, "completed": now + 1}
+        return self._write(made)
+
+    def compacted(self, session: str) -> str:
+        """What is stored of a compaction that its user asked for (`/compact`)."""
+        made = self._builders[session]
+        asked = made.user(compaction())
+        made.assistant("summary: all of it", parentID=asked["id"], summary=True, mode="compaction")
         return self._write(made)
 
     def commanded(self, session: str, by_agent: bool = False) -> str:

@@ -12,7 +12,7 @@ from recoveryd.core import Json, RecordedError, parsed, texts_of
 # that the model did not write it has words of its own, which say nothing else (2.1.330, 2.1.332).
 _SUMMARY = (
     "Prompt is too long \N{MIDDLE DOT} automatic compaction failed: "
-    "(?!Failed to generate|no assistant message|an internal error|$)"
+    "(?!Failed to generate|summarization produced|no assistant message|an internal error|API error$|$)"
 )
 _ANSWER = re.compile(rf"^(?:{_SUMMARY})?API Error: (\d{{3}}) ")
 _PREFIX = re.compile(rf"^(?:{_SUMMARY})?(?:API Error: (?:\d{{3}} )?)?")

@@ -79,7 +79,14 @@ def test_beside_it_stands_the_refusal_for_which_it_was_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["Failed to generate conversation summary - the model's reply has no <summary> block", "an internal error"]
+    "words",
+    [
+        "Failed to generate conversation summary - the model's reply has no <summary> block",
+        "summarization produced empty response",
+        "no assistant message in summarization response",
+        "an internal error",
+        "API error",
+    ],
 )
 def test_of_a_compaction_that_the_model_did_not_write_the_length_is_what_is_known(words: str) -> None:
     refused = classify(read(f"{FAILED.removesuffix('API Error: ')}{words}", "invalid_request"))

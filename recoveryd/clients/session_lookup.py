@@ -1,0 +1,47 @@
+"""Which store has a session, and what of the stores can't tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from recoveryd.clients.find import Clients
+from recoveryd.clients.store import About, Store, is_abandoned, is_hidden
+from recoveryd.core import RecoverydError
+
+
+def look_up(
+    clients: Clients, stores: Sequence[Store], session_id: str
+) -> tuple[list[Store], dict[str, RecoverydError]]:
+    """Look a session up for who named it: `stores_having`, and where none has it also what is never looked into."""
+    found, unread = stores_having(stores, session_id)
+    return found, unread if found else passed_over(clients, stores) | unread
+
+
+def passed_over(clients: Clients, stores: Sequence[Store]) -> dict[str, RecoverydError]:
+    """Tell what is never looked into, by the ids of the stores that it is in."""
+    return {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
+
+
+def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
+    """List those of some stores that have a session, and why others could not be asked, by their ids. A dead one only
+    as the last.
+    """
+    found: list[Store] = []
+    unread: dict[str, RecoverydError] = {}
+    for store in stores:
+        try:
+            if (store.exists() or is_hidden(store)) and store.has(session_id):
+                found.append(store)
+        except RecoverydError as error:
+            unread[store.id] = error
+    return [store for store in found if not is_abandoned(store)] or found, unread
+
+
+def is_empty(stores: Iterable[Store], session_id: str) -> bool:
+    """Whether one of some stores knows a session and has no message of it, as can be told: nobody prompted it yet."""
+    for store in stores:
+        with suppress(RecoverydError):
+            if not store.has(session_id) and store.about(session_id) != About():
+                return True
+    return False
