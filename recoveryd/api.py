@@ -8,7 +8,7 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Config, Store, find_stores, look_up, read_error
+from recoveryd.clients import Clients, Config, Store, find_stores, look_up, nowhere, read_error
 from recoveryd.core import Event, NotFoundError, Outcome, is_repairable
 from recoveryd.diagnose import Case, Context, diagnose, holding_repair
 from recoveryd.disk import private_files
@@ -50,7 +50,7 @@ def recover(
     for error in unread.values():  # one broken store never stops the others
         logger.warning("{}", error.message)
     if not found:
-        raise NotFoundError(f"There is no session {session_id} in any store.")
+        raise NotFoundError(nowhere(session_id, map(str, unread.values())))
     with Ledger(paths.ledger_file(state)) as ledger:
         for store in found:
             follow_moved(store, ledger)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
-from recoveryd.clients import Clients, Config, Store, Whose, find_stores, is_empty, may_be_there, whereabouts
+from recoveryd.clients import Clients, Config, Store, Whose, find_stores, is_empty, may_be_there, nowhere, whereabouts
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import is_read_only, private_files
 from recoveryd.heal import find_store
@@ -159,6 +159,4 @@ def no_session(
         return NotFoundError(f"Session {session} has no message yet.")
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
-    why = " ".join(f"(Not looked into: {problem})" for problem in unreadable)
-    asked = " that could be looked into" if why else ""
-    return NotFoundError(f"There is no session {session} in any store{of}{asked}. {why}".strip(), hint)
+    return NotFoundError(nowhere(session, unreadable, of=of), hint)

@@ -195,7 +195,11 @@ def _undone(store: Store, session: str, recovery: Recovery) -> Finding | None:
     failed = loaded.message(undone.message)
     if failed is not None and failed.error is None:
         return None  # nothing had been refused: it was made shorter by hand, or repaired ahead
-    if not is_put_back(recovery.context, store, loaded, undone):
+    try:
+        sent = is_put_back(recovery.context, store, loaded, undone)
+    except Exception:  # one odd record must not end the scan of all the others
+        sent = True
+    if not sent:
         return None  # it is not sent now: its turn was taken back, or a compaction took its place
     then = "nothing is refused now, and its next prompt may be, as before the repair"
     return Finding(Diagnosis(failure, None, code=UNDONE), title, then, undone=undone)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from recoveryd.cli.common import config_of, known_ledger, recovery_hint, sound_of, stores_of
 from recoveryd.cli.output import WARNING, Result, complain, local_time, plain, print_wrapped, render
-from recoveryd.clients import Clients, Config, is_empty, look_up, stores_having
+from recoveryd.clients import Config, is_empty, stores_having
 from recoveryd.core import NotFoundError, RecoverydError, UsageError, command_line, is_session_id
 from recoveryd.diagnose import ignored_by, is_in
 from recoveryd.disk import REPLACED, path_exists, private_files
@@ -157,7 +157,7 @@ def _may_be_there(config: Config, what: str) -> bool:
     """Whether a folder is there, or a session in any store, or may be: a folder above, or a store, can't be read."""
     if what.startswith("/"):
         return path_exists(what) is not False
-    found, unread = look_up(Clients(config), stores := stores_of(config), what)
+    found, unread = stores_having(stores := stores_of(config), what)
     return bool(found or unread) or is_empty(stores, what)
 
 

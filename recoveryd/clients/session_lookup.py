@@ -23,6 +23,15 @@ def passed_over(clients: Clients, stores: Sequence[Store]) -> dict[str, Recovery
     return {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
 
 
+def nowhere(session_id: str, unread: Iterable[str], *, of: str = "", nor: str = "") -> str:
+    """Say that no store has a session. `unread`: why some could not be asked; `of`: of which client they are (" of
+    Codex"), if not all were; `nor`: what else is not there.
+    """
+    why = " ".join(f"(Not looked into: {problem})" for problem in unread)
+    asked = " that could be looked into" if why else ""
+    return f"There is no session {session_id} in any store{of}{asked}{nor}. {why}".strip()
+
+
 def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:
     """List those of some stores that have a session, and why others could not be asked, by their ids. A dead one only
     as the last.

@@ -8,10 +8,11 @@ from enum import StrEnum
 class Cause(StrEnum):
     """What else than the stored history ended a turn."""
 
-    FAILED_CALL = "failed_call"  # a call of the model's, just made, that the provider does not take
+    FAILED_CALL = "failed_call"  # a call of the model's, just made, that is not taken
     OLD_CLIENT = "old_client"
     NETWORK = "network"
     RATE_LIMIT = "rate_limit"
+    OVER_RATE = "over_rate"  # a request that alone is more than a rate limit has room for
     TOOLS = "tools"
     ACCOUNT = "account"
     MODEL_ACCESS = "model_access"  # a model that is not there, or not for this account

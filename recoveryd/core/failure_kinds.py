@@ -151,8 +151,9 @@ KINDS: Mapping[Kind, KindInfo] = {
         cleared_by_prompt=True,
     ),
     Kind.REASONING_ITEM: KindInfo(
-        cause="a reasoning item that the provider does not take or can't read",
-        remedy="What the provider does not take is set aside in the ledger, whole and all of it at once.",
+        cause="reasoning, or the id of an item, that the provider does not take or can't read",
+        remedy="What the provider does not take is set aside in the ledger, whole and all of it at once. An id is "
+        "emptied, and its item stays.",
         instead=_OTHER_MODEL,
         group=KindGroup.ITEM,
     ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, look_up, read_error
+from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, look_up, nowhere, read_error
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -91,8 +91,7 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
             store.load(name)  # it is there: what keeps it from being read is told
         if is_empty(sources.stores, name):
             raise NotFoundError(f"Session {name} has no message yet.")
-        why = "".join(f" (Not looked into: {error.message})" for error in unread.values())
-        raise NotFoundError(f"There is no session {name} in any store, and no recovery of one.{why}", which)
+        raise NotFoundError(nowhere(name, map(str, unread.values()), nor=", and no recovery of one"), which)
     entry = newest[0] if newest else sources.ledger.get(name)
     found = find_store(sources.stores, sources.ledger, entry.store)
     if found is not None:

@@ -41,6 +41,7 @@ NAMES: Collection[str] = frozenset({*_NAMES, *_WIDE})
 _SAID = (
     ("We're currently experiencing high demand", Cause.SERVER_UNTOLD),
     ("exceeded retry limit, last status: 429", Cause.LIMIT),
+    ("rate limit exceeded: Request too large for ", Cause.OVER_RATE),  # with OpenAI's words
     ("Policy-restricted capacity is unavailable", Cause.SERVER),
     ("Your workspace inference hook blocked this request", Cause.POLICY),
     ("The requested access program ", Cause.KEY),

@@ -70,6 +70,7 @@ media_rejected of one
   Anthropic: could not process image | could not process pdf | image cannot be empty | pdf cannot be empty
   Anthropic: pdf specified was not valid | pdf specified is password protected | pdf is password protected
   Anthropic: maximum of # pdf pages
+  Claude Code, in Anthropic's place: pdf file was not valid
 media_rejected
   Anthropic: unable to download the file | file not found: file | file_id: file not found
 foreign_item

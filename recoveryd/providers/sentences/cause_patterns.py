@@ -34,7 +34,7 @@ _PAGE = rf"{HTML}(?!.{{0,8000}}{TOO_LARGE})"
 FAMILIES = (
     (
         r"tool_use_failed|failed to call a function\. please|tool call validation failed"  # first: it quotes any words
-        r"|error parsing tool call",
+        r"|error parsing tool call|model tried to call unavailable tool",
         Cause.FAILED_CALL,
     ),
     (
@@ -98,6 +98,12 @@ FAMILIES = (
         r"(free|go|subscription)usagelimiterror|free usage exceeded",
         Cause.ACCOUNT,
     ),  # OpenCode's own service, which calls it a rate limit
+    (
+        # OpenAI's, Groq's: of one that the others have left no room for, it is said otherwise.
+        r"request too large for [^|]{0,200}\b(tokens|requests) per (min|minute|day)\b"
+        r"|\btokens per (min|minute|day)\b[^|]{0,200}(input or output tokens must be reduced|reduce your message size)",
+        Cause.OVER_RATE,
+    ),
     (
         # A limit in a while, though it says how to buy more.
         r"rate limit (was |is |has been )?(reached|exceeded)\b|\b[rt]p[mdsh]\b|(minute|hour|day|second) limit exceeded"

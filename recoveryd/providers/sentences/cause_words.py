@@ -5,10 +5,14 @@ from __future__ import annotations
 from recoveryd.core import Cause
 
 WORDS = {
-    Cause.FAILED_CALL: "a call that the model just made, and the provider does not take. Send the prompt again.",
+    Cause.FAILED_CALL: "a call that the model just made, and that is not taken. Send the prompt again.",
     Cause.OLD_CLIENT: "a client that is too old for this model or service. Update it, or choose another model.",
     Cause.NETWORK: "the network. Look at the connection, then send the prompt again.",
     Cause.RATE_LIMIT: "a rate limit of the provider. Wait a little, then send the prompt again.",
+    Cause.OVER_RATE: (
+        "a rate limit of the provider that has no room for a request of this length, however long you wait. Have the "
+        "client compact the conversation or start a new session, or choose a plan or model with a higher limit."
+    ),
     Cause.TOOLS: "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     Cause.ACCOUNT: "the account with the provider. Look at its balance, plan or usage limit.",
     Cause.MODEL_ACCESS: (

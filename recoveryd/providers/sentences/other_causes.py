@@ -48,6 +48,7 @@ _UNREAD = frozenset(
         Cause.ACCOUNT,
         Cause.PLACE,
         Cause.RATE_LIMIT,
+        Cause.OVER_RATE,
         Cause.MODEL_ACCESS,
         Cause.KEY,
         Cause.NETWORK,

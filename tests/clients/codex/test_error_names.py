@@ -49,6 +49,13 @@ def failed(status: int | None) -> dict[str, object]:
         ("session_budget_exceeded", "budget reached", Cause.BUDGET, True),
         ("rate_limit_exceeded", "rate limit exceeded: Slow down.", Cause.RATE_LIMIT, True),
         ("rate_limit_exceeded", f"rate limit exceeded: {RATE}", Cause.RATE_LIMIT, True),
+        (
+            "rate_limit_exceeded",
+            "rate limit exceeded: Request too large for gpt-5.6-luna in organization org-1 on tokens per min (TPM): "
+            "Limit 200000, Requested 208334. The input or output tokens must be reduced in order to run successfully.",
+            Cause.OVER_RATE,
+            True,
+        ),
         ("flex_unavailable", "Flex capacity unavailable.", Cause.SERVER, True),
         ("server_overloaded", "Selected model is at capacity. Please try a different model.", Cause.SERVER, True),
         (
@@ -350,7 +357,7 @@ TPM = (
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        ("413 Payload Too Large", TPM, Cause.RATE_LIMIT),  # else images of the thread would be taken out for it
+        ("413 Payload Too Large", TPM, Cause.OVER_RATE),  # else images of the thread would be taken out for it
         (
             "413 Payload Too Large",
             "AiError: The estimated number of input and maximum output tokens (40000) exceeded this model context "

@@ -789,6 +789,7 @@ def test_the_position_is_of_the_sentence_that_classified(text: str, where: tuple
         ("image.source.base64: base64 decoding failed, refer to our documentation", "image"),
         ("Could not process image", "image"),
         ("messages.4.content.1.pdf.source.base64.data: The PDF specified was not valid.", "document"),
+        ("The PDF file was not valid. Double press esc to go back and try again with a different file.", "document"),
         ("Unsupported file type: text/markdown", "file"),
         ("Unable to download the file. Please verify the URL.", "file"),
         ("Invalid 'input[0].content[1].file_data'. Expected a base64-encoded data URL, e.g. an image/png", "file"),
