@@ -293,16 +293,15 @@ def is_put_back(context: Context, store: Store, session: Session, undone: PastRe
     shortened = entry is not None and kind_info(entry.kind).shortened
     if entry is None or (shortened and failed is None):
         return failed is not None
-    changes, sent = context.ledger.changes(entry.id), _next_sent(context, store, session)
+    changes = context.ledger.changes(entry.id)
     originals = {change.before for change in changes if change.before is not None}
-    holding = {m.id for m in session.messages if m.raw in originals or any(part.raw in originals for part in m.parts)}
-    if holding:
-        return not holding.isdisjoint(sent)
-    if failed is not None:
-        before = {message.id for message in session.messages[: session.messages.index(failed)]}
-        return (shortened or not originals) and not before.isdisjoint(sent)
-    added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
-    return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)
+    meant = {m.id for m in session.messages if m.raw in originals or any(part.raw in originals for part in m.parts)}
+    if not meant and failed is None:
+        added = [replace(c, before=c.after) for c in changes if c.before is None and store.content.is_part(c.key)]
+        return len(store.content.homeless(added, {message.id for message in session.messages})) < len(added)
+    if not meant and (shortened or not originals):
+        meant = {message.id for message in session.messages[: session.messages.index(failed)]}
+    return bool(meant) and not meant.isdisjoint(_next_sent(context, store, session))
 
 
 def _next_sent(context: Context, store: Store, session: Session) -> Collection[str]:
