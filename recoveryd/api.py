@@ -8,8 +8,8 @@ from typing import Any
 
 from loguru import logger
 
-from recoveryd.clients import Clients, Config, Store, find_stores, look_up, nowhere, read_error
-from recoveryd.core import Event, NotFoundError, Outcome, is_repairable
+from recoveryd.clients import Clients, Config, Store, find_stores, look_up, not_found, read_error
+from recoveryd.core import Event, Outcome, is_repairable
 from recoveryd.diagnose import Case, Context, diagnose, holding_repair
 from recoveryd.disk import private_files
 from recoveryd.heal import Recovery, follow_moved, recover_one
@@ -39,8 +39,8 @@ def recover(
     It takes more than a second: what is repaired is read back after one, and made again if the client wrote over it.
     `Event.outcome` says what became of it; `pending` means "not now" (a turn runs, or `dry_run` is set), `detail` says
     why. `state_dir` and `stores` are found as the daemon finds them. `enabled` and `auto_resume` are settings of the
-    daemon, and a pause is for it alone: who calls this wants the repair. Raises `NotFoundError` when no store has the
-    session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
+    daemon, and a pause is for it alone: who calls this wants the repair. Raises `NotFoundError` when no store has a
+    message of the session, `RecoverydError` when the ledger can't be used; troubles with the store are outcomes.
     """
     config = config or Config()
     state = private_files.make_folder(state_dir or paths.state_dir())
@@ -50,7 +50,7 @@ def recover(
     for error in unread.values():  # one broken store never stops the others
         logger.warning("{}", error.message)
     if not found:
-        raise NotFoundError(nowhere(session_id, map(str, unread.values())))
+        raise not_found(stores, session_id, unread.values())
     with Ledger(paths.ledger_file(state)) as ledger:
         for store in found:
             follow_moved(store, ledger)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recoveryd.cli.output import WARNING, complain
-from recoveryd.clients import Clients, Config, Store, Whose, find_stores, is_empty, may_be_there, nowhere, whereabouts
+from recoveryd.clients import Clients, Config, Store, Whose, find_stores, may_be_there, not_found, whereabouts
 from recoveryd.core import ConfigError, Entry, Event, NotFoundError, RecoverydError, any_of, command_line
 from recoveryd.disk import is_read_only, private_files
 from recoveryd.heal import find_store
@@ -155,8 +155,6 @@ def no_session(
     """Make a command's error for a session that none of these stores has. `unreadable`: why some could not be asked;
     `of`: of which client they are (" of Codex"), if not all were.
     """
-    if is_empty(stores, session):
-        return NotFoundError(f"Session {session} has no message yet.")
     with suppress(RecoverydError), known_ledger() as ledger:
         hint = recovery_hint(ledger, session) or hint
-    return NotFoundError(nowhere(session, unreadable, of=of), hint)
+    return not_found(stores, session, unreadable, hint, of=of)

@@ -138,7 +138,7 @@ def _heeded(config: Config, what: str, by: str) -> tuple[str, bool]:
         raise NotFoundError(f"{what} is not on the list itself: it is ignored with {still}.", how)
     if still is not None:
         return f"{plain(what)} is off the list, and still ignored with {plain(still)}. {how}", True
-    then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now")
+    then = _goes_on(config, "Nothing is repaired yet", "What is stuck there now, and was not undone,")
     return f"{plain(what)} is no longer ignored. {then}", False
 
 

@@ -10,7 +10,7 @@ from recoveryd.clients.client import Asked, Client, Prompt, Rest, Server, ShellS
 from recoveryd.clients.find import Clients, Config, Whose, find_stores, read_error, whereabouts
 from recoveryd.clients.plugin import Caller, Plugin, seal
 from recoveryd.clients.quiet import SETTLE_S, Quiet, wait_until_quiet
-from recoveryd.clients.session_lookup import is_empty, look_up, nowhere, passed_over, stores_having
+from recoveryd.clients.session_lookup import is_empty, look_up, not_found, passed_over, stores_having
 from recoveryd.clients.shortening import CanShorten, Shortening
 from recoveryd.clients.store import (
     About,
@@ -61,7 +61,7 @@ __all__ = [
     "lineage",
     "look_up",
     "may_be_there",
-    "nowhere",
+    "not_found",
     "passed_over",
     "read_error",
     "root_session",

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from recoveryd.clients.find import Clients
 from recoveryd.clients.store import About, Store, is_abandoned, is_hidden
-from recoveryd.core import RecoverydError
+from recoveryd.core import NotFoundError, RecoverydError
 
 
 def look_up(
@@ -23,13 +23,18 @@ def passed_over(clients: Clients, stores: Sequence[Store]) -> dict[str, Recovery
     return {store.id: error for store in stores if (error := clients.of(store).passed_over(store, stores))}
 
 
-def nowhere(session_id: str, unread: Iterable[str], *, of: str = "", nor: str = "") -> str:
-    """Say that no store has a session. `unread`: why some could not be asked; `of`: of which client they are (" of
-    Codex"), if not all were; `nor`: what else is not there.
+def not_found(
+    stores: Iterable[Store], session_id: str, unread: Iterable[object], hint: str = "", *, of: str = "", nor: str = ""
+) -> NotFoundError:
+    """Make the error for a session that none of these stores has, or one has without a message. `unread`: why some
+    could not be asked; `hint`: what its user may do; `of`: of which client they are (" of Codex"), if not all were;
+    `nor`: what else is not there.
     """
+    if is_empty(stores, session_id):
+        return NotFoundError(f"Session {session_id} has no message yet.")
     why = " ".join(f"(Not looked into: {problem})" for problem in unread)
     asked = " that could be looked into" if why else ""
-    return f"There is no session {session_id} in any store{of}{asked}{nor}. {why}".strip()
+    return NotFoundError(f"There is no session {session_id} in any store{of}{asked}{nor}. {why}".strip(), hint)
 
 
 def stores_having(stores: Iterable[Store], session_id: str) -> tuple[list[Store], dict[str, RecoverydError]]:

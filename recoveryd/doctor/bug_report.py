@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recoveryd.clients import Clients, Config, Content, Store, Whose, is_empty, look_up, nowhere, read_error
+from recoveryd.clients import Clients, Config, Content, Store, Whose, look_up, not_found, read_error
 from recoveryd.core import (
     KINDS,
     OTHER,
@@ -19,7 +19,6 @@ from recoveryd.core import (
     Diagnosis,
     Entry,
     Failure,
-    NotFoundError,
     RecoverydError,
     Refusal,
     Refused,
@@ -89,9 +88,7 @@ def _found(sources: Sources, name: str) -> tuple[Entry | None, Store | None, Ses
         having, unread = look_up(Clients(sources.config), sources.stores, name)
         for store in having:
             store.load(name)  # it is there: what keeps it from being read is told
-        if is_empty(sources.stores, name):
-            raise NotFoundError(f"Session {name} has no message yet.")
-        raise NotFoundError(nowhere(name, map(str, unread.values()), nor=", and no recovery of one"), which)
+        raise not_found(sources.stores, name, unread.values(), which, nor=", and no recovery of one")
     entry = newest[0] if newest else sources.ledger.get(name)
     found = find_store(sources.stores, sources.ledger, entry.store)
     if found is not None:

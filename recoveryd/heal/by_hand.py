@@ -40,8 +40,15 @@ def go_on_by_hand(context: Context, resumer: Resumer, case: Case) -> Answer:
     went = resumer.go_on(case, asked=True).event
     if went.resumed:
         return Answer("Goes on", "the session was told to go on.", event)
-    goes_on = context.clients.of(case.store).go_on(case.store, case.session)
-    return Answer("Does not go on", f"{went.not_resumed}. {goes_on}.", event)
+    goes_on = "" if _is_gone(case) else f" {context.clients.of(case.store).go_on(case.store, case.session)}."
+    return Answer("Does not go on", f"{went.not_resumed}.{goes_on}", event)
+
+
+def _is_gone(case: Case) -> bool:
+    """Whether the session was deleted; not where that can't be told."""
+    with suppress(RecoverydError):
+        return not case.store.has(case.session)
+    return False
 
 
 def _as_it_is(context: Context, event: Event) -> Event:

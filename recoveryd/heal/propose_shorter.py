@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 from recoveryd.clients import Shortening
 from recoveryd.core import ByHand, Claims, Failure, RecordedError, Refusal, Session, Size, Wire, in_words
 from recoveryd.diagnose import Case, of_length
-from recoveryd.providers import Provider, binds_thinking, other_cause, size_of
+from recoveryd.providers import Provider, binds_thinking, other_cause, over_rate, size_of
 
 if TYPE_CHECKING:
     from recoveryd.repair import ShorterPlan
 
 _NOT_BORNE_OUT = "its client takes the provider's words for a conversation that is too long, and its length is not"
+_OVER_RATE = (
+    "what is left after a compaction (the system prompt, the tools, a summary) is more than a rate limit of the "
+    "provider has room for: turn off tools and MCP servers, shorten the instructions, or choose a plan or model with "
+    "a higher limit"
+)
 _ROOM = 0.8  # of the limit: the rest is for the answer
 _APART = 0.02  # how far what is read back may be from what was planned
 
@@ -175,8 +180,11 @@ def why_left_over(known: Shortening | None, why: str) -> str:
     """
     if known is None:
         return why
+    logged, context = _logged_size(known), known.context
     if known.logged is not None and _logged(known) is None and (about := other_cause(known.logged)):
-        return f"its client takes for a length what the provider said of something else. {about.removesuffix('.')}"
-    logged = _logged_size(known)
-    limit, asked = logged.limit or known.context, logged.asked or known.left
+        at_once = over_rate(known.logged)
+        if at_once is None:
+            return f"its client takes for a length what the provider said of something else. {about.removesuffix('.')}"
+        logged, context, why = at_once, 0, _OVER_RATE
+    limit, asked = logged.limit or context, logged.asked or known.left
     return f"{asked:,} of {limit:,} tokens: {why}" if limit and asked else why

@@ -19,7 +19,7 @@ from recoveryd.providers.find import (
 from recoveryd.providers.no_rules import NO_RULES
 from recoveryd.providers.rules_version import VERSION
 from recoveryd.providers.sentences.classify import candidates, classify, known_sentences
-from recoveryd.providers.sentences.other_causes import other_cause, turned_away
+from recoveryd.providers.sentences.other_causes import other_cause, over_rate, turned_away
 from recoveryd.providers.sentences.sizes import speaks_of_length
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "known_sentences",
     "named_block",
     "other_cause",
+    "over_rate",
     "provider_of",
     "rules_for",
     "size_of",

@@ -20,7 +20,7 @@ from recoveryd.cli.live_sessions import LiveSessions
 from recoveryd.clients import Config
 from recoveryd.clients.opencode.files.store import OpencodeFiles
 from recoveryd.clients.opencode.settings import OpencodeSettings
-from recoveryd.core import failpoint
+from recoveryd.core import NotFoundError, failpoint
 from recoveryd.core.model import Outcome
 from recoveryd.disk import REPLACED, RunNote, private_files
 from recoveryd.ledger import Ledger
@@ -644,6 +644,8 @@ def test_a_session_that_nobody_prompted_yet_is_told_as_such(
         code, out, err = run(*command, session)
         assert (code, out) == (3, ""), command
         assert f"Session {session} has no message yet." in err
+    with pytest.raises(NotFoundError, match=f"Session {session} has no message yet"):
+        recover(session)
     assert "is not there now" not in run("ignore", session)[2]
     for command in asked:
         assert "There is no session ses_none" in run(*command, "ses_none")[2]

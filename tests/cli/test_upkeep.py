@@ -156,7 +156,7 @@ class TestIgnore:
         tree.stuck()
         assert "nothing runs that would" in removed() and "recoveryd start" in removed()
         with StoreLock(tree.store.lock_path, paths.lock_dir(paths.state_dir()), tree.store.id):
-            assert "What is stuck there now is healed within a minute." in removed()
+            assert "What is stuck there now, and was not undone, is healed within a minute." in removed()
             run("pause")
             assert "Nothing is repaired yet: paused" in removed()
 

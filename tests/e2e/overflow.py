@@ -26,7 +26,16 @@ from tests.e2e.install import DATABASE, DEFAULT_VERSION, JSON_STORE
 from tests.e2e.overflow_scenes import SCENES, Lived, Scene
 from tests.e2e.provider import Request
 from tests.e2e.strict import MAX_REQUEST
-from tests.e2e.tokens import NO_NUMBERS, SUM, TOO_LONG, count
+from tests.e2e.tokens import (
+    NO_NUMBERS,
+    SUM,
+    TOO_LARGE,
+    TOO_LARGE_MOONSHOT,
+    TOO_LARGE_QWEN,
+    TOO_LARGE_TOLD,
+    TOO_LONG,
+    count,
+)
 from tests.support.build import Planted, SessionBuilder
 from tests.support.long_sessions import FIRST, LONG, Long
 from tests.support.values import as_session
@@ -239,7 +248,7 @@ def place(
     bound: bool = False,
     words: str = TOO_LONG,
     max_bytes: int = MAX_REQUEST,
-    tells_bytes: bool = False,
+    of_bytes: str = TOO_LARGE,
     limit: int = LIMIT,
     context: int = LIMIT,
 ) -> Iterator[tuple[Harness, Daemon]]:
@@ -249,7 +258,7 @@ def place(
         Daemon(root / "daemon", root / "client" / "data") as daemon,
     ):
         strict = harness.provider.strict
-        strict.words, strict.max_bytes, strict.tells_bytes = words, max_bytes, tells_bytes
+        strict.words, strict.max_bytes, strict.of_bytes = words, max_bytes, of_bytes
         if bound:  # what the client sends of its own
             harness.prompt(harness.client.new_session()["id"], "hello", thinking=True, model=harness.model)
         yield harness, daemon
@@ -298,7 +307,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "sum": {"config": OFF, "words": SUM},
     "no numbers": {"config": OFF, "words": NO_NUMBERS},
     "bytes": {"config": OFF, "max_bytes": 800_000},  # a 413 of a proxy
-    "bytes told": {"config": OFF, "max_bytes": 800_000, "tells_bytes": True},
+    "bytes told": {"config": OFF, "max_bytes": 800_000, "of_bytes": TOO_LARGE_TOLD},
+    "bytes, Qwen": {"config": OFF, "max_bytes": 800_000, "of_bytes": TOO_LARGE_QWEN},  # with a 400
+    "bytes, Moonshot": {"config": OFF, "max_bytes": 800_000, "of_bytes": TOO_LARGE_MOONSHOT},
 }
 HEAD = "| case | version | way | came to | of the target | undo | then |\n|---|---|---|---|---|---|---|"
 

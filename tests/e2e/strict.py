@@ -15,7 +15,7 @@ from typing import Any
 from tests.e2e import content_rules, schema_rules, thinking_rules
 from tests.e2e.media import media_fault
 from tests.e2e.signing import Bindings, Message
-from tests.e2e.tokens import TOO_LONG, too_long
+from tests.e2e.tokens import TOO_LARGE, TOO_LONG, too_long
 
 MAX_REQUEST = 32 * 1024 * 1024
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
@@ -34,7 +34,7 @@ class Strict:
     """A provider's temper: `prefill` allows a last assistant message, `bound` ties thinking to what is before it.
 
     `limit`: the tokens that its model takes, and `words` what it says of more (`tests.e2e.tokens`). `max_bytes`: of a
-    request, where a proxy takes fewer; `tells_bytes`: it says how many.
+    request, where a proxy or another provider takes fewer; `of_bytes` is what it says of more.
     """
 
     prefill: bool = False
@@ -42,14 +42,13 @@ class Strict:
     limit: int | None = None
     words: str = TOO_LONG
     max_bytes: int = MAX_REQUEST
-    tells_bytes: bool = False
+    of_bytes: str = TOO_LARGE
     bindings: Bindings = field(default_factory=Bindings)
 
     def check(self, raw: bytes) -> tuple[dict[str, Any] | None, Refusal | None]:
         """The parsed body (None if it is no JSON object) and the first rule that it breaks (None if accepted)."""
         if len(raw) > self.max_bytes:
-            told = f" of {self.max_bytes} bytes" if self.tells_bytes else ""
-            return None, Refusal("media_rejected", f"Request exceeds the maximum size{told}")
+            return None, Refusal("media_rejected", self.of_bytes.format(asked=len(raw), limit=self.max_bytes))
         body, message = _parse(raw)
         if body is None:
             return None, Refusal("invalid_unicode", message)

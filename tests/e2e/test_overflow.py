@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.harness import settle
 from tests.e2e.install import DATABASE, JSON_STORE, NEWEST, UnavailableError, versions
-from tests.e2e.overflow import LIMIT, NO_ROOM, OFF, SHARE, Played, no_room, place, play, records
+from tests.e2e.overflow import LIMIT, NO_ROOM, OFF, SHARE, WAYS, Played, no_room, place, play, records
 from tests.e2e.overflow_scenes import SCENES
 from tests.e2e.tokens import count
 from tests.support.build import SessionBuilder, reasoning
@@ -91,6 +91,15 @@ def test_what_gets_too_long_while_it_is_used(
 ) -> None:
     """A compaction that fails for want of credit, a subagent, a compaction within a turn, a prompt that is too long."""
     played = _play(tmp_path_factory, version, names)
+    assert [one.tell() for one in played if one.problems] == []
+
+
+@pytest.mark.parametrize(("version", "way"), [(NEWEST, "bytes, Qwen"), (DATABASE, "bytes, Moonshot")])
+def test_where_a_400_says_that_it_has_too_many_bytes(
+    version: str, way: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Which no client takes for a length, as it does a 413: nothing but a repair helps."""
+    played = _play(tmp_path_factory, version, ("talk", "inputs", "screens"), **WAYS[way])
     assert [one.tell() for one in played if one.problems] == []
 
 

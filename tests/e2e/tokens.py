@@ -22,6 +22,13 @@ SUM = (
 )
 NO_NUMBERS = "Prompt exceeds max length"
 
+# Of too many bytes: a 413 of Anthropic, which is what a proxy says too, that tells how many or not; with a 400 Qwen's
+# (QwenLM/qwen-code#371) and Moonshot's (MoonshotAI/kimi-code#1862).
+TOO_LARGE = "Request exceeds the maximum size"
+TOO_LARGE_TOLD = "Request exceeds the maximum size of {limit} bytes"
+TOO_LARGE_QWEN = "Exceeded limit on max bytes to request body : {limit}"
+TOO_LARGE_MOONSHOT = "total message size {asked} exceeds limit {limit}"
+
 
 def count(body: dict[str, Any]) -> int:
     """The tokens of a request: system, tools and messages."""

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from recoveryd.clients import CanShorten
+from recoveryd.clients import CanShorten, Shortening
 from recoveryd.clients.opencode.server import OpencodeServer
-from recoveryd.core import Marks
+from recoveryd.core import Marks, RecordedError
 from recoveryd.core.model import Event, Outcome
+from recoveryd.heal.propose_shorter import why_left_over
 from tests.conftest import Run
 from tests.support.build import MODEL, ZERO, Planted, SessionBuilder, api_error, reasoning, write_sqlite
 from tests.support.cases import case
@@ -320,3 +321,21 @@ def test_the_thinking_that_the_server_leaves_out_is_not_weighed(tmp_path: Path, 
     said = sum(weight(part) for part in parts if part["type"] != "reasoning") - sum(map(weight, cleared))
     sent = (BASE + (said + len(cleared) * 250) // PER_TOKEN) / 1000
     assert abs(told - sent) < 0.03 * sent
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Request too large for model `llama-3.1-8b-instant` on tokens per minute (TPM): Limit 8000, Requested 8372",
+            "8,372 of 8,000 tokens: what is left after a compaction (the system prompt, the tools, a summary) is more "
+            "than a rate limit of the provider has room for",
+        ),
+        (RATE_LIMIT, "its client takes for a length what the provider said of something else."),
+        (LENGTH, "9,000 of 32,000 tokens: its own words"),
+    ],
+)
+def test_why_its_client_compacts_without_end_is_told_by_what_the_provider_said(said: str, told: str) -> None:
+    logged = RecordedError((said,), answered=True)
+    known = Shortening(lambda _: pytest.fail(), (), lambda *_: {}, logged=logged, context=32_000, left=9_000)
+    assert why_left_over(known, "its own words").startswith(told)

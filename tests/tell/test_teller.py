@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +143,27 @@ def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
         until(lambda: len(toasts) == 2)
     assert toasts[1].title == "Does not go on"
     assert toasts[1].body.endswith(f". {Clients(Config()).of(tree.store).go_on(tree.store, session)}.")
+
+
+@pytest.mark.live
+def test_how_a_session_goes_on_is_not_told_where_it_was_deleted(
+    tree: Tree, tmp_path: Path, toasts: list[Toast]
+) -> None:
+    session = tree.stuck()
+    with (
+        client_with(tree, session) as fake,
+        running(
+            tmp_path,
+            tree.store,
+            notify=Notify(tui=False),
+            opencode=OpencodeSettings(server_url=fake.url),
+            resume_text="go on",
+        ),
+    ):
+        until(lambda: toasts)
+        for file in sorted(tree.root.rglob(f"*{session}*"), key=lambda found: -len(found.parts)):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+        press(toasts[0], "Continue")
+        until(lambda: len(toasts) == 2)
+    there = f"There is no session {session!r} in {tree.root}."
+    assert (toasts[1].title, toasts[1].body) == ("Does not go on", f"My session: {there}")

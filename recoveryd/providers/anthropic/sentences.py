@@ -54,7 +54,8 @@ empty_content
   Anthropic: all messages must have non-empty content | text content blocks must be non-empty
   Anthropic: must contain non-whitespace text | cache_control cannot be set for empty text
   Anthropic: tool_result.content: field required | messages.#.content: field required | content.#.text: field required
-  Anthropic: messages.#.content: list should have at least | text.text: field required | text.text: string should have
+  Anthropic: messages.#.content: list should have at least | text.text: field required
+  Anthropic: text.text: string should have at least
 invalid_unicode
   Anthropic, AWS: no low surrogate in string | surrogates not allowed
 media_rejected over bytes

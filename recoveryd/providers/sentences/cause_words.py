@@ -10,8 +10,9 @@ WORDS = {
     Cause.NETWORK: "the network. Look at the connection, then send the prompt again.",
     Cause.RATE_LIMIT: "a rate limit of the provider. Wait a little, then send the prompt again.",
     Cause.OVER_RATE: (
-        "a rate limit of the provider that has no room for a request of this length, however long you wait. Have the "
-        "client compact the conversation or start a new session, or choose a plan or model with a higher limit."
+        "a rate limit of the provider that has no room for a request of this length, however long you wait. Start a "
+        "new session or have the client compact this one; if that is refused as well, turn off tools and MCP servers, "
+        "or choose a plan or model with a higher limit."
     ),
     Cause.TOOLS: "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     Cause.ACCOUNT: "the account with the provider. Look at its balance, plan or usage limit.",

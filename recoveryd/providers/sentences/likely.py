@@ -145,7 +145,11 @@ context_overflow
   several [unless rate limit, per minute, quota]: too long {for/to fit} * context | too many input tokens
   several [unless rate limit, per minute, quota]: {message history/token length} {/is} too long
   several [unless rate limit, per minute, quota]: tokens in request more than max | too large for * max size: # tokens
-  several, by bytes [unless rate limit, per minute, quota]: {payload/content/request entity/request body} too large
+  several, by bytes [unless rate limit, per minute, quota]: {payload/content/request entity} too large
+  several, by bytes [unless rate limit, per minute, quota]: request body {/is} too large
+  several, by bytes [unless token, rate limit, per minute, quota]: {request body/payload} {/size} # exceed * {limit/max}
+  several, by bytes [unless token, rate limit, per minute, quota]: {request/request body/payload} size limit exceeded
+  several, by bytes: maximum request body size # exceeded
   several, in Chinese: {prompt/输入/上下文/对话/消息} {/内容/总}{/长度}超长
   several, in Chinese: {输入/上下文/对话/消息} {/内容/总/的总}长度 {/已}{超过/超出/超限}
   several, in Chinese: {超过/超出}{/了}{/模型}{/的}{/最大}{/输入/上下文} {上下文长度/输入长度/上下文窗口/上下文限制}

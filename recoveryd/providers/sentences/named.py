@@ -38,7 +38,12 @@ _MEDIA_TYPE = re.compile(r"\bmime[_ ]?type:?(?: parameter with value)? ['\"]?(\w
 _SIZE = re.compile(
     r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,20})?) ?(bytes|kb|kib|mb|mib|gb|gib)\b", re.IGNORECASE
 )
-_BYTES_OF_ONE = re.compile(r"max bytes per data-uri item ?: ?(\d{4,15})\b", re.IGNORECASE)
+# Bytes without a word for it, of Qwen and Moonshot.
+_PLAIN_BYTES = re.compile(
+    r"max bytes (?:per data-uri item|to request body) ?: ?(?P<most>\d{4,15})\b"
+    r"|total message size (?P<had>\d{4,15}) exceeds limit (?P<of>\d{4,15})\b",
+    re.IGNORECASE,
+)
 _UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _AT_MOST = re.compile(
     r"(?:max|limit|allowed|at most|up to|exceed|larger than|more than|over|>)[^.]{0,60}$", re.IGNORECASE
@@ -188,8 +193,8 @@ def _only_item(text: str) -> re.Match[str] | None:
 def named_bytes(texts: Iterable[str]) -> tuple[int, int]:
     """Tell how many bytes a request may have, and how many it had, as an error names them; 0 for what is not told."""
     for text in texts:
-        if one := _BYTES_OF_ONE.search(text):
-            return int(one[1]), 0
+        if plain := _PLAIN_BYTES.search(text):
+            return int(plain["most"] or plain["of"]), int(plain["had"] or 0)
         found = [(match, _bytes(match[1], match[2])) for match in _SIZE.finditer(text)]
         told = [size for _, size in found if size >= 1024]
         if len(told) >= 2:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from recoveryd.core import Cause, RecordedError
+from recoveryd.core import Cause, RecordedError, Size
 from recoveryd.providers.sentences.cause_patterns import FAMILIES, HTML, TOO_LARGE
 from recoveryd.providers.sentences.cause_words import WORDS
+from recoveryd.providers.sentences.sizes import compiled, size_in
 
 _BEFORE: dict[object, str] = {  # said before anybody looks at the request
     401: "unauthorized",
@@ -114,6 +115,7 @@ _TOOL_NAME = re.compile(
     r"\b(tool|function)((?: |_)(?:call|result|response|use))?( for| of| named| name:?)? [`'\"]?"
     r"(?!tool_|function_|input_schema|response_format)[\w-]{0,80}_[\w-]{0,80}"
 )
+_OVER_RATE = compiled("limit #limit requested #asked")
 _LOOKED_AT = 8_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 
@@ -158,6 +160,13 @@ def other_cause(error: RecordedError) -> str | None:
     """
     cause = _cause(error)
     return f"It seems to be about {WORDS[cause]}" if cause is not None else None
+
+
+def over_rate(error: RecordedError) -> Size | None:
+    """Tell how long a request was that a rate limit has no room for, however long one waits, and what it has room for,
+    as far as it is told; None for any other error.
+    """
+    return size_in(error, _OVER_RATE) if _cause(error) is Cause.OVER_RATE else None
 
 
 def _words(error: RecordedError) -> str:

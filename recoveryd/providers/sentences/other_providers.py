@@ -88,6 +88,8 @@ context_overflow
   Ollama, Mistral: prompt too long; exceeded | too large for model with # maximum context length
   several: tokens, but the configured context size | must be less than max_seq_len
   Volcengine: tokens of image and text exceed max message tokens
+  Qwen, Moonshot, by bytes: exceeded limit on max bytes to request body | total message size # exceeds limit
+  servers in Rust, by bytes: request body: length limit exceeded
   clients: context exceeds model limit | too large to compact
 """
 )

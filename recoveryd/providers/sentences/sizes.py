@@ -17,8 +17,10 @@ _MOST = 100_000_000
 _LOOKED_AT = 16_000  # characters of a text
 _BLANKS = re.compile(r"\s+")
 _BYTES = re.compile(
-    r"request (exceeds the maximum size|body too large|body size exceeds|entity too large|too large|size is too large)"
-    r"|(payload|content) too large|payload size exceeds|exceeds the maximum (allowed )?(number of )?bytes"
+    r"request (exceeds the maximum size|body (is )?too large|entity too large|too large|size is too large)"
+    r"|(payload|content) (is )?too large|(payload|request body)( size)? (\d{1,15} )?exceed"
+    r"|exceeds the maximum (allowed )?(number of )?bytes|max bytes to request body|total message size \d{1,15} exceeds"
+    r"|(request body|payload|request) size limit exceeded|request body: length limit exceeded"
     r"|too many total text bytes",
     re.IGNORECASE,
 )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recoveryd.clients.find import read_error
 from recoveryd.core.error_text import excerpt
 from recoveryd.core.model import Kind, RecordedError
-from recoveryd.providers.find import LIKELY, SURE
+from recoveryd.providers.find import LIKELY, SURE, size_of
 from recoveryd.providers.sentences.classify import candidates, classify, named_ids
 from recoveryd.providers.sentences.other_causes import other_cause
 from recoveryd.providers.sentences.rows import Row, squeeze
@@ -819,8 +819,6 @@ def test_a_sentence_is_told_before_a_word_and_a_word_before_a_code() -> None:
     ("text", "kind"),
     [
         ("failed to parse request", Kind.CONTEXT_OVERFLOW),
-        ("Maximum request body size 1048576 exceeded, actual body size 1056562", Kind.CONTEXT_OVERFLOW),
-        ("Failed to buffer the request body: length limit exceeded", Kind.CONTEXT_OVERFLOW),
         ("Body exceeded 10mb limit", Kind.CONTEXT_OVERFLOW),
         ("Request too large for model on tokens per minute (TPM): Limit 6000, Requested 9000", None),
         ("Invalid tools[0].function.name", None),
@@ -829,6 +827,36 @@ def test_a_sentence_is_told_before_a_word_and_a_word_before_a_code() -> None:
 def test_a_request_of_too_many_bytes_is_known_by_its_status_whatever_the_words(text: str, kind: Kind | None) -> None:
     assert kind_of(api_error(text, statusCode=413)) == kind
     assert kind_of(api_error(text, statusCode=400)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exceeded limit on max bytes to request body : 6291456",
+        "total message size 2100954 exceeds limit 2097152",
+        "Maximum request body size 1048576 exceeded, actual body size 1056562",
+        "Failed to read request body: length limit exceeded",
+        "Failed to buffer the request body: length limit exceeded",
+        "request body exceeds limit of 8388608 bytes; please reduce conversation context",
+        "Request body is too large",
+    ],
+)
+def test_a_request_of_too_many_bytes_is_known_by_its_words_whatever_the_status(text: str) -> None:
+    assert {kind_of(api_error(text, statusCode=status)) for status in (400, 413)} == {Kind.CONTEXT_OVERFLOW}
+    assert size_of(read_error(api_error(text, statusCode=400))).by_bytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the request exceeds the maximum number of requests",
+        "tool result size 2100954 exceeds limit 2097152",
+        "your request body has a payload that is not valid, which exceeds what we understand",
+    ],
+)
+def test_what_else_exceeds_a_limit_is_no_request_of_too_many_bytes(text: str) -> None:
+    assert kind_of(api_error(text, statusCode=400)) is None
+    assert not size_of(read_error(api_error(text, statusCode=400))).by_bytes
 
 
 @pytest.mark.parametrize("mime", ["application/octet-stream", "application/zip", "text/markdown"])

@@ -192,6 +192,8 @@ def test_what_the_client_calls_a_length_by_the_status_alone_is_one_in_bytes(
         ("request_too_large: Request exceeds the maximum allowed number of bytes. The maximum is 32 MB.", 32 * 1024**2),
         ("Request body is 12.3 MB. Max size is 10 MB", 10 * 1024**2),
         ("Request body too large, limit: 1048576 bytes", 1024**2),
+        ("Exceeded limit on max bytes to request body : 6291456", 6 * 1024**2),
+        ("Invalid request: total message size 11041058 exceeds limit 4194304", 4 * 1024**2),
         ("Request size is too large. Request size is 1.2345678912345678 MB. Max size is 0.5 MB", 512 * 1024),
         ("image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes", 0),  # no limit of the request
         ("the file is too large: at most 20 MB", 0),
