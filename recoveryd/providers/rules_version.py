@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-VERSION = 34  # raised when the rules or the repairs learn something: refused failures are then tried again
+VERSION = 35  # raised when the rules or the repairs learn something: refused failures are then tried again
