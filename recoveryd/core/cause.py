@@ -13,6 +13,7 @@ class Cause(StrEnum):
     NETWORK = "network"
     RATE_LIMIT = "rate_limit"
     OVER_RATE = "over_rate"  # a request that alone is more than a rate limit has room for
+    COMPACTING = "compacting"  # a way to have a conversation compacted that the provider does not know
     TOOLS = "tools"
     ACCOUNT = "account"
     MODEL_ACCESS = "model_access"  # a model that is not there, or not for this account

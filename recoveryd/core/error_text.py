@@ -17,8 +17,9 @@ _TOTAL = 48_000
 _NODES = 2_000
 _ROUNDS = 5
 _EXCERPT = 200  # characters
-# Fields of an answer that repeat what was sent: pydantic's, Groq's, and OpenRouter's.
-_REPEATED = frozenset({"input", "failed_generation", "flagged_input"})
+# Fields of an answer that repeat what was sent: pydantic's, Groq's, and OpenRouter's; and what hosts said that
+# OpenRouter asked before the one that failed now: another may have taken the history.
+_REPEATED = frozenset({"input", "failed_generation", "flagged_input", "previous_errors"})
 # The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what LiteLLM
 # finds invalid.
 _REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""
@@ -45,6 +46,8 @@ _EVENT = re.compile(
 _SAID = ("candidates", "choices", "content", "content_block", "delta", "item", "output", "part", "text")  # its fields
 _OF_AN_ANSWER = re.compile(rf"\"(?:{'|'.join(_SAID)})\"\s{{0,9}}:")
 _ANSWERS = ("content_block", "message_", "response.")
+# What LiteLLM puts behind the error of the model that was asked: what another one said, which it asked in its place.
+_OF_FALLBACK = re.compile(r"(?<=\S)\s{0,9}\bError doing the fallback:.*", re.DOTALL)
 _BACKSLASHES = re.compile(r"\\+")
 _FOLD = r"(?:\r?\n[ \t│>]{0,12})?"  # a terminal's, in the midst of an escape
 _ESCAPE = re.compile(rf"\\{_FOLD}(?:u\{{?((?:{_FOLD}[0-9a-fA-F]){{4}})\}}?|x([0-9a-fA-F]{{2}})|(.))", re.DOTALL)
@@ -58,7 +61,8 @@ _NOISE = re.compile(
 def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
     """List the texts of an error, unescaped, in its order, each once; a string that is JSON is looked into.
 
-    Left out are texts that repeat the request, and those in fields named `besides` (lower case), however deep.
+    Left out are texts that repeat the request, what another model or host said before or instead, and those in fields
+    named `besides` (lower case), however deep.
     Never raises.
     """
     left_out = _REPEATED.union(besides)
@@ -115,7 +119,7 @@ def _unescape(text: str) -> str:
             text = html.unescape(text)
         if text == before:
             break
-    return unicodedata.normalize("NFKC", _NOISE.sub(" ", _ECHO.sub(_but_echo, text)))
+    return unicodedata.normalize("NFKC", _NOISE.sub(" ", _ECHO.sub(_but_echo, _OF_FALLBACK.sub("", text))))
 
 
 def _but_echo(match: re.Match[str]) -> str:

@@ -12,6 +12,9 @@ SURE = read(
     """
 none
   OpenAI, a tool definition: invalid tools[#].function.name
+  gateways, of what Codex sends to compact: {invalid input type/unknown variant} compaction_trigger
+  gateways, of what Codex sends to compact: invalid value: compaction_trigger supported values are
+  gateways, of what Codex sends to compact: invalid value: compaction_trigger
   OpenAI, of what an answer is to include: invalid value: reasoning.encrypted_content supported values are
 tool_result_missing
   OpenAI: tool_calls must be followed by tool messages | insufficient tool messages following

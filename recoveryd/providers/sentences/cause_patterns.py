@@ -29,6 +29,8 @@ TOO_LARGE = (
     r"[^<>|.]{0,30}(?<!took )\btoo (?:large|long|big)\b)"
 )
 HTML = r"<(!doctype )?html\b"
+# What Codex asks a provider with, which it takes for OpenAI, to compact a thread: it stands in none.
+OF_COMPACTING = r"(?:invalid|unknown|unsupported)(?: \w+){0,3}\W{1,3}compaction_trigger"
 _PAGE = rf"{HTML}(?!.{{0,8000}}{TOO_LARGE})"
 # The first that fits is taken: an empty account is often told as a limit, and a limit as an overload.
 FAMILIES = (
@@ -37,6 +39,7 @@ FAMILIES = (
         r"|error parsing tool call|model tried to call unavailable tool",
         Cause.FAILED_CALL,
     ),
+    (rf"{OF_COMPACTING}|remote compaction v2 expected exactly one", Cause.COMPACTING),
     (
         r"requires a newer version of (codex|claude code|opencode|kilo)\b|upgrade to the latest app or cli"
         r"|this version of [^|]{0,40}is no longer supported|requires kilo v\d|upgrade_required|client is outdated",

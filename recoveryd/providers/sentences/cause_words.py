@@ -14,6 +14,10 @@ WORDS = {
         "new session or have the client compact this one; if that is refused as well, turn off tools and MCP servers, "
         "or choose a plan or model with a higher limit."
     ),
+    Cause.COMPACTING: (
+        "the way in which the client asks for a compaction, which this provider or gateway does not know. In Codex "
+        "give the provider another `name` than “OpenAI” in `config.toml`, or update the gateway; then prompt again."
+    ),
     Cause.TOOLS: "the tools or the answer's form that the client asks for. Look at its MCP servers and plugins.",
     Cause.ACCOUNT: "the account with the provider. Look at its balance, plan or usage limit.",
     Cause.MODEL_ACCESS: (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from recoveryd.core import Cause, RecordedError, Size
-from recoveryd.providers.sentences.cause_patterns import FAMILIES, HTML, TOO_LARGE
+from recoveryd.providers.sentences.cause_patterns import FAMILIES, HTML, OF_COMPACTING, TOO_LARGE
 from recoveryd.providers.sentences.cause_words import WORDS
 from recoveryd.providers.sentences.sizes import compiled, size_in
 
@@ -42,7 +42,10 @@ _PLACE = re.compile(
 )
 # But of any image it says the same, wherever it stands, and of what the client marks anew with each request; and what
 # Gemini lists beside a tool that it does not take is mostly a call of that.
-_OF_ALL = re.compile(r"unknown variant .{0,2}image_url|\bcache_control\S{0,40} extra inputs|\bfunction_declarations\[")
+_OF_ALL = re.compile(
+    r"unknown variant .{0,2}image_url|\bcache_control\S{0,40} extra inputs|\bfunction_declarations\["
+    rf"|{OF_COMPACTING}"
+)
 # Of these nobody has looked at the history, whatever else is said beside them.
 _UNREAD = frozenset(
     {
@@ -50,6 +53,7 @@ _UNREAD = frozenset(
         Cause.PLACE,
         Cause.RATE_LIMIT,
         Cause.OVER_RATE,
+        Cause.COMPACTING,
         Cause.MODEL_ACCESS,
         Cause.KEY,
         Cause.NETWORK,

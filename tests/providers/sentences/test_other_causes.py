@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recoveryd.clients.find import read_error
 from recoveryd.core.model import Kind, RecordedError
-from recoveryd.providers import classify
+from recoveryd.providers import classify, size_of
 from recoveryd.providers.sentences.other_causes import other_cause, turned_away
 from tests import confusion
 from tests.support.parts import api_error
@@ -480,3 +480,79 @@ def test_any_error_is_read(error: object) -> None:
 def test_what_clients_say_of_an_answer_that_did_not_come_is_told_by_whose_fault_it_is(words: str, about: str) -> None:
     """As Claude Code 2.1.332 and Codex 0.171 record it."""
     assert about in (other_cause(RecordedError(texts=(words,))) or "")
+
+
+FELL_BACK = (
+    ". Received Model Group=claude-sonnet-4-5\nAvailable Model Group Fallbacks=['gpt-4o']\nError doing the fallback: "
+    "litellm.{}"
+)
+TAKES_LESS = (
+    "ContextWindowExceededError: litellm.BadRequestError: OpenAIException - This model's maximum context length is "
+    "128000 tokens. However, your messages resulted in 215123 tokens."
+)
+FORGED = (
+    'BadRequestError: Vertex_aiException - {"error":{"message":"messages.1.content.0: Invalid `signature` in '
+    '`thinking` block"}}'
+)
+
+
+@pytest.mark.parametrize("fallback", [TAKES_LESS, FORGED])
+@pytest.mark.parametrize(
+    ("status", "first", "about"),
+    [
+        (500, 'InternalServerError: AnthropicException - {"type":"overloaded_error","message":"Overloaded"}', "server"),
+        (500, "InternalServerError: AnthropicException - Connection error.", "network"),
+        (408, "Timeout: APITimeoutError - Request timed out. Error_str: Request timed out.", "network"),
+        (401, "AuthenticationError: AnthropicException - invalid x-api-key", "key"),
+    ],
+)
+def test_what_a_fallback_said_is_not_said_of_the_model_that_was_asked(
+    status: int, first: str, about: str, fallback: str
+) -> None:
+    """The words of LiteLLM's router: the error of the first model, and behind it that of the last."""
+    words = f"litellm.{first}{FELL_BACK.format(fallback)}"
+    overflow = {"name": "ContextOverflowError", "data": {"message": words, "responseBody": words}}  # as 1.18 takes it
+    for error in map(read_error, (api_error(words, status), overflow)):
+        assert classify(error) is None and not size_of(error).limit
+        told = other_cause(error)
+        assert told is not None and about in told
+
+
+def test_what_the_model_said_that_was_asked_counts_whatever_its_fallback_said() -> None:
+    error = read_error(api_error(f"litellm.{FORGED}{FELL_BACK.format(TAKES_LESS)}"))
+    refused = classify(error)
+    assert refused is not None and refused.kind is Kind.THINKING_SIGNATURE_INVALID
+    assert not size_of(error).limit
+
+
+def test_what_another_host_said_before_is_not_what_the_last_one_says() -> None:
+    """Of OpenRouter."""
+    before = [{"code": 400, "message": "Provider returned error", "raw": "messages.1.content.0: Invalid `signature`"}]
+    said = {"message": "Overloaded", "code": 502, "metadata": {"provider_name": "Google", "previous_errors": before}}
+    data = {"message": "Overloaded", "statusCode": 502, "responseBody": json.dumps({"error": said})}
+    error = read_error({"name": "APIError", "data": data})
+    assert classify(error) is None
+    assert other_cause(error) == other_cause(read_error(api_error("Overloaded", 502)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid value: 'compaction_trigger'. Supported values are: 'message', 'reasoning', and 'function_call'.",
+        "Invalid input type 'compaction_trigger' at index 579",
+        "remote compaction v2 expected exactly one compaction output item, got 0 from 2 output items",
+    ],
+)
+def test_a_compaction_that_a_gateway_does_not_know_is_told_as_that(words: str) -> None:
+    for before in ("", "Error running remote compact task: "):
+        error = read_error({"message": f"{before}{words}", "codex_error_info": "other"})
+        assert classify(error) is None
+        assert "asks for a compaction" in (other_cause(error) or "")
+
+
+def test_where_a_compaction_is_a_value_that_is_taken_another_is_refused() -> None:
+    words = (
+        "Invalid value: 'agent_message'. Supported values are: 'compaction_trigger', 'function_call', and 'message'."
+    )
+    refused = classify(read_error({"message": words, "codex_error_info": "other"}))
+    assert refused is not None and refused.kind is Kind.FOREIGN_ITEM
