@@ -38,6 +38,8 @@ _ECHO = re.compile(
 # One that is whole, as Python or JSON writes it: what stands behind it counts. Told from the text as it came, for once
 # it is unescaped nobody knows where a string ends.
 _WHOLE = re.compile(rf"({_INVALID}){_OBJECT}", re.DOTALL | re.IGNORECASE)
+# As `_REPEATED`, behind words; where its end can't be told, with all behind it.
+_BEFORE = re.compile(rf"previous_errors\\*['\"]\s{{0,9}}:\s{{0,9}}\[(?:(?:[\s,]|{_OBJECT})*+\]|.*)", re.DOTALL)
 # What the AI SDK says of an event that it can't read: what the model said stands in that, or an error.
 _EVENT = re.compile(
     r"\b(Type validation failed: Value: |JSON parsing failed: Text: )(?=[{\[])(.*?)(?=\.?\s{0,9}Error message: |\Z)",
@@ -108,7 +110,7 @@ def _clip(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    text = _EVENT.sub(_but_event, _WHOLE.sub(r"\1...", text))
+    text = _EVENT.sub(_but_event, _WHOLE.sub(r"\1...", _BEFORE.sub("", text)))
     for _ in range(_ROUNDS):
         before = text
         if "\\" in text:

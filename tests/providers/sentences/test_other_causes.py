@@ -529,10 +529,21 @@ def test_what_another_host_said_before_is_not_what_the_last_one_says() -> None:
     """Of OpenRouter."""
     before = [{"code": 400, "message": "Provider returned error", "raw": "messages.1.content.0: Invalid `signature`"}]
     said = {"message": "Overloaded", "code": 502, "metadata": {"provider_name": "Google", "previous_errors": before}}
-    data = {"message": "Overloaded", "statusCode": 502, "responseBody": json.dumps({"error": said})}
-    error = read_error({"name": "APIError", "data": data})
-    assert classify(error) is None
-    assert other_cause(error) == other_cause(read_error(api_error("Overloaded", 502)))
+    body = json.dumps({"error": said})
+    data = {"message": "Overloaded", "statusCode": 502, "responseBody": body}
+    behind_words = f"API Error: 502 {body}", f"API Error: 502 {json.dumps({'error': body})}"
+    for told in ({"name": "APIError", "data": data}, *behind_words):
+        error = read_error(told)
+        assert classify(error) is None
+        assert other_cause(error) == other_cause(read_error(api_error("Overloaded", 502)))
+
+
+def test_what_the_last_host_says_counts_wherever_it_stands_beside_what_others_said_before() -> None:
+    before = [{"code": 502, "message": "Overloaded", "raw": json.dumps({"of": ["]}"]})}]
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    for said in ({"raw": words, "previous_errors": before}, {"previous_errors": before, "raw": words}):
+        refused = classify(read_error(f"API Error: 400 {json.dumps({'error': {'metadata': said}})}"))
+        assert refused is not None and refused.kind is Kind.THINKING_SIGNATURE_INVALID
 
 
 @pytest.mark.parametrize(
