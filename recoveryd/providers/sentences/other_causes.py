@@ -53,7 +53,6 @@ _UNREAD = frozenset(
         Cause.PLACE,
         Cause.RATE_LIMIT,
         Cause.OVER_RATE,
-        Cause.COMPACTING,
         Cause.MODEL_ACCESS,
         Cause.KEY,
         Cause.NETWORK,

@@ -559,6 +559,7 @@ def test_a_compaction_that_a_gateway_does_not_know_is_told_as_that(words: str) -
         error = read_error({"message": f"{before}{words}", "codex_error_info": "other"})
         assert classify(error) is None
         assert "asks for a compaction" in (other_cause(error) or "")
+        assert not turned_away(error)  # told before what was refused earlier, and it may be that all was answered
 
 
 def test_where_a_compaction_is_a_value_that_is_taken_another_is_refused() -> None:
