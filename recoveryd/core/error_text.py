@@ -19,9 +19,9 @@ _ROUNDS = 5
 _EXCERPT = 200  # characters
 # Fields of an answer that repeat what was sent: pydantic's, Groq's, and OpenRouter's; and what hosts said that
 # OpenRouter asked before the one that failed now: another may have taken the history.
-_REPEATED = frozenset({"input", "failed_generation", "flagged_input", "previous_errors"})
-# The same in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what LiteLLM
-# finds invalid.
+_LEFT_OUT = frozenset({"input", "failed_generation", "flagged_input", "previous_errors"})
+# What was sent, in the midst of a text: pydantic's reports as vLLM writes them, or too long to be read as JSON; what
+# LiteLLM finds invalid.
 _REPORT = r"""['"]loc['"]\s{0,3}:.{0,600}?['"]input['"]\s{0,3}:"""
 _NEXT = r"""\{\s{0,9}['"]type['"]\s{0,3}:\s{0,3}['"]\w{1,40}['"],\s{0,9}['"]loc['"]\s{0,3}:"""
 _INVALID = r"\binvalid (?:\w{1,12} )?message(?: passed in |=)"
@@ -38,7 +38,7 @@ _ECHO = re.compile(
 # One that is whole, as Python or JSON writes it: what stands behind it counts. Told from the text as it came, for once
 # it is unescaped nobody knows where a string ends.
 _WHOLE = re.compile(rf"({_INVALID}){_OBJECT}", re.DOTALL | re.IGNORECASE)
-# As `_REPEATED`, behind words; where its end can't be told, with all behind it.
+# What earlier hosts said, as in `_LEFT_OUT`, behind words; where its end can't be told, with all behind it.
 _BEFORE = re.compile(rf"previous_errors\\*['\"]\s{{0,9}}:\s{{0,9}}\[(?:(?:[\s,]|{_OBJECT})*+\]|.*)", re.DOTALL)
 # What the AI SDK says of an event that it can't read: what the model said stands in that, or an error.
 _EVENT = re.compile(
@@ -67,7 +67,7 @@ def texts_of(error: object, besides: Collection[str] = ()) -> tuple[str, ...]:
     named `besides` (lower case), however deep.
     Never raises.
     """
-    left_out = _REPEATED.union(besides)
+    left_out = _LEFT_OUT.union(besides)
     texts: list[str] = []
     budget = _TOTAL
     stack: list[object] = [error]

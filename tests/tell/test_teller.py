@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from recoveryd.tell import NOT_AGAIN, show_undone
 from recoveryd.tell.notifier import Delivery, Fate, Notifier
 from recoveryd.tell.toast import BODY_LENGTH, Toast
 from recoveryd.tell.tui import TuiToasts
-from tests.support.fake_client import client_with
+from tests.support.fake_client import Fake, client_with
 from tests.support.running import is_healed, running, until
 from tests.support.trees import Tree
 
@@ -121,11 +122,9 @@ def test_a_notice_holds_until_what_it_tells_of_is_undone(
         assert not sent[0]()
 
 
-@pytest.mark.live
-def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
-    tree: Tree, tmp_path: Path, toasts: list[Toast]
-) -> None:
-    session = tree.stuck()
+@contextmanager
+def _asked_to_go_on(tree: Tree, tmp_path: Path, toasts: list[Toast], session: str) -> Iterator[Fake]:
+    """A session that was healed, and a client of it that listens. Then "Continue" is pressed, and it is answered."""
     with (
         client_with(tree, session) as fake,
         running(
@@ -137,10 +136,19 @@ def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
         ),
     ):
         until(lambda: toasts)
-        assert [button.title for button in toasts[0].offered().buttons] == ["Continue", "Undo", "Show"]
-        fake.accepts = 500
+        yield fake
         press(toasts[0], "Continue")
         until(lambda: len(toasts) == 2)
+
+
+@pytest.mark.live
+def test_continue_is_there_where_a_client_listens_and_says_why_it_did_not_go_on(
+    tree: Tree, tmp_path: Path, toasts: list[Toast]
+) -> None:
+    session = tree.stuck()
+    with _asked_to_go_on(tree, tmp_path, toasts, session) as fake:
+        assert [button.title for button in toasts[0].offered().buttons] == ["Continue", "Undo", "Show"]
+        fake.accepts = 500
     assert toasts[1].title == "Does not go on"
     assert toasts[1].body.endswith(f". {Clients(Config()).of(tree.store).go_on(tree.store, session)}.")
 
@@ -150,20 +158,8 @@ def test_how_a_session_goes_on_is_not_told_where_it_was_deleted(
     tree: Tree, tmp_path: Path, toasts: list[Toast]
 ) -> None:
     session = tree.stuck()
-    with (
-        client_with(tree, session) as fake,
-        running(
-            tmp_path,
-            tree.store,
-            notify=Notify(tui=False),
-            opencode=OpencodeSettings(server_url=fake.url),
-            resume_text="go on",
-        ),
-    ):
-        until(lambda: toasts)
+    with _asked_to_go_on(tree, tmp_path, toasts, session):
         for file in sorted(tree.root.rglob(f"*{session}*"), key=lambda found: -len(found.parts)):
             shutil.rmtree(file) if file.is_dir() else file.unlink()
-        press(toasts[0], "Continue")
-        until(lambda: len(toasts) == 2)
     there = f"There is no session {session!r} in {tree.root}."
     assert (toasts[1].title, toasts[1].body) == ("Does not go on", f"My session: {there}")
